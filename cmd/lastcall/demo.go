@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lastcall-go/lastcall/deadline"
+	"github.com/lastcall-go/lastcall/managed"
+	"github.com/lastcall-go/lastcall/report"
+	"github.com/lastcall-go/lastcall/resources"
+	"github.com/lastcall-go/lastcall/transport/memory"
+)
+
+func demoCommand(p process) *cobra.Command {
+	var stuck, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a whole life on an in-process broker in about two seconds and show the report",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo(p, cmd.OutOrStdout(), cmd.ErrOrStderr(), stuck, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&stuck, "stuck", false, "include a handler that never returns: abandoned, exit code 3")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report alone, as JSON")
+	return cmd
+}
+
+const (
+	demoRunning = 900 * time.Millisecond // from the first delivery to the stop
+	demoBudget  = 2 * time.Second
+	demoStuck   = 1200 * time.Millisecond
+)
+
+func demo(p process, out, diagnostics io.Writer, stuck, asJSON bool) error {
+	broker := memory.New(memory.Config{Queues: map[string]memory.Options{"orders": {}, "emails": {}, "invoices": {}}})
+	for queue, n := range map[string]int{"orders": 5000, "emails": 40, "invoices": 12} {
+		for i := range n {
+			if err := broker.Publish(queue, memory.Message{MessageID: fmt.Sprintf("%s-%d", queue, i+1), Body: []byte("{}")}); err != nil {
+				return err
+			}
+		}
+	}
+	budget := demoBudget
+	if stuck {
+		budget = demoStuck
+	}
+	logger := slog.New(slog.DiscardHandler)
+	if !asJSON {
+		logger = slog.New(slog.NewTextHandler(diagnostics, &slog.HandlerOptions{ReplaceAttr: dropTime}))
+	}
+	c, err := managed.New(managed.Config{
+		Service:   managed.Service{Name: "demo"},
+		Transport: broker,
+		Lifecycle: managed.Lifecycle{ShutdownTimeout: budget},
+		Logger:    logger,
+		Subscriptions: []managed.Subscription{
+			{Queue: "orders", Handler: takes(2 * time.Millisecond), Prefetch: 64, Concurrency: 8},
+			{Queue: "emails", Handler: takes(350 * time.Millisecond), Prefetch: 16, Concurrency: 4},
+			{Queue: "invoices", Handler: invoices(stuck), Prefetch: 8, Concurrency: 1},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	err = finish(p, c, func(ctx context.Context, c *managed.Consumer) error {
+		// What a real program would hold: a pool that handlers use, and a loop of its own.
+		if err := c.Own("database", resources.Pool, func() {}); err != nil {
+			return err
+		}
+		if err := c.Borrow("shared-cache", resources.Other); err != nil {
+			return err
+		}
+		return c.Go("stop after a while", func(ctx context.Context) error {
+			if deadline.Sleep(ctx, demoRunning) == nil {
+				go func() { _ = c.Shutdown(context.Background()) }() // the task itself is part of what is shut down
+				<-ctx.Done()
+			}
+			return nil
+		})
+	})
+	d, ok := c.ShutdownReport()
+	if !ok {
+		return err
+	}
+	if asJSON {
+		_, werr := out.Write(c.ReportJSON())
+		return firstError(werr, err)
+	}
+	_, werr := io.WriteString(out, report.Text(&d, textOptions(os.Stdout)))
+	return firstError(werr, err)
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// takes handles a message in d, sooner if it must come back.
+func takes(d time.Duration) managed.Handler {
+	return managed.ErrHandler(func(ctx context.Context, _ *managed.Delivery) error { return deadline.Sleep(ctx, d) })
+}
+
+// invoices is slow: the first ones come back before the stop does, the last one is still at work. With stuck it never returns.
+func invoices(stuck bool) managed.Handler {
+	return func(ctx context.Context, d *managed.Delivery) managed.Outcome {
+		if stuck && d.MessageID == "invoices-1" {
+			waitForALockThatIsNeverReleased()
+		}
+		return managed.Fail(deadline.Sleep(ctx, 700*time.Millisecond))
+	}
+}
+
+func waitForALockThatIsNeverReleased() { select {} }
+
+// dropTime leaves the clock out of the demo's log lines: the report has the times.
+func dropTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}

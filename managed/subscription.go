@@ -1,0 +1,476 @@
+package managed
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lastcall-go/lastcall/deadline"
+	"github.com/lastcall-go/lastcall/report"
+	"github.com/lastcall-go/lastcall/transport"
+)
+
+// subscription is one queue with its workers and its account of deliveries.
+//
+//	transport reader -> Deliver -> buffer -> worker (handler) -> Submit -> transport writer -> Written -> settling -> Proven -> bucket
+//
+// The workers share no lock: each has its own. mu guards the account and is taken by the transport's reader once per delivery
+// and by its writer once per write.
+type subscription struct {
+	Subscription
+	consumer *Consumer
+	link     *link
+	index    int
+	notice   notice
+	workers  []*worker
+
+	buffer chan *Delivery
+	// quit tells the workers to leave; with finish set they empty the buffer of what may still start first.
+	quit   chan struct{}
+	joined sync.WaitGroup
+	empty  chan struct{} // closes when every worker has left
+	// revoked closes once the rights of the deliveries that did not come back are gone.
+	revoked chan struct{}
+
+	mu        sync.Mutex
+	account   sheet
+	trigger   *mark
+	stream    *stream
+	aside     []*Delivery // taken from the buffer and not startable; they wait for the cancel frame
+	begun     bool        // the workers run
+	unmanned  bool        // no worker is left to start anything
+	noStart   bool        // force was given: nothing starts any more
+	sealed    bool
+	unsettled unsettledRing
+	requeues  map[string]uint64
+	failures  int // child start failures in a row
+	state     subscriptionState
+	reason    string
+}
+
+// subscriptionState is where a subscription is.
+type subscriptionState uint8
+
+const (
+	_ subscriptionState = iota
+	subscriptionStarting
+	subscriptionReady
+	subscriptionStopping
+	subscriptionFailed
+)
+
+var subscriptionStates = [...]string{"invalid", "starting", "ready", "stopping", "failed"}
+
+func (s subscriptionState) String() string { return subscriptionStates[s] }
+
+// stream is a subscription's consumer on one session. It is the transport's Sink.
+type stream struct {
+	sub     *subscription
+	session *session
+
+	// cancelled closes when the cancel frame has left, or none is needed any more.
+	cancelled chan struct{}
+	// over is set with the locks of every worker held when the stream has ended: nothing of it starts after that.
+	over atomic.Bool
+
+	// guarded by sub.mu
+	transport  transport.Stream
+	pending    []*transport.Settlement // submitted before Consume returned
+	settling   deliveryFIFO            // written and not proven, in write order
+	written    uint64
+	proven     uint64
+	provenBy   transport.Proof
+	handBack   bool // the cancel frame has left: what cannot start goes back at once
+	ended      bool
+	end        transport.End
+	unresolved uint64
+	released   uint64
+	counting   bool
+	closeOK    bool
+	resource   resource
+}
+
+// Deliver takes over one delivery. It never blocks: the buffer holds a whole prefetch.
+func (s *stream) Deliver(d *transport.Delivery) {
+	now := deadline.Now()
+	sub := s.sub
+	md := &Delivery{Delivery: d, Queue: sub.Queue, Session: s.session.number, stream: s, received: now}
+	md.ctx.notice = &sub.notice
+	md.settlement.Tag, md.settlement.Owner = d.Tag, md
+
+	sub.mu.Lock()
+	if sub.sealed || s.ended {
+		sub.mu.Unlock()
+		return
+	}
+	sub.account.received++
+	back := s.handBack && (sub.unmanned || !sub.mayStart(md))
+	if !back {
+		select {
+		case sub.buffer <- md:
+		default: // only if the transport exceeds the prefetch
+			sub.aside = append(sub.aside, md)
+		}
+	}
+	sub.mu.Unlock()
+	if back {
+		sub.giveBack(md)
+	}
+}
+
+// mayStart reports whether d may be started after the gate has closed. sub.mu is held.
+func (sub *subscription) mayStart(d *Delivery) bool {
+	if sub.noStart {
+		return false
+	}
+	switch sub.Drain {
+	case DrainFinishPrefetched:
+		return true
+	case DrainAuto:
+		return d.DeliveryCount > 0 && d.stream.counting
+	}
+	return false
+}
+
+// giveBack returns a delivery that was never started.
+func (sub *subscription) giveBack(d *Delivery) {
+	if sub.Drain == DrainOrdered { // any nack breaks the order: the channel's close gives it back
+		sub.mu.Lock()
+		sub.aside = append(sub.aside, d)
+		sub.mu.Unlock()
+		return
+	}
+	if d.right.use() != rightOpen {
+		return // its session ended, which released it
+	}
+	d.fate = fateHandedBack
+	d.settlement.Verb = transport.Requeue
+	sub.mu.Lock()
+	sub.account.unstarted++
+	sub.mu.Unlock()
+	d.stream.submit(&d.settlement)
+}
+
+// sweep hands back whatever sits in the buffer or aside and cannot start, if the cancel frame has left.
+func (sub *subscription) sweep() {
+	var keep, back []*Delivery
+	sub.mu.Lock()
+	take := func(d *Delivery) {
+		if !d.stream.handBack || sub.Drain == DrainOrdered {
+			keep = append(keep, d)
+		} else {
+			back = append(back, d)
+		}
+	}
+	for _, d := range sub.aside {
+		take(d)
+	}
+	for range len(sub.buffer) {
+		select {
+		case d := <-sub.buffer:
+			if !sub.unmanned && sub.mayStart(d) {
+				sub.buffer <- d // room was just made, and only this goroutine sends while mu is held
+				continue
+			}
+			take(d)
+		default:
+		}
+	}
+	sub.aside = keep
+	sub.mu.Unlock()
+	for _, d := range back {
+		sub.giveBack(d)
+	}
+}
+
+// setAside keeps a delivery that a worker took and must not start until the cancel frame has left.
+func (sub *subscription) setAside(d *Delivery) {
+	sub.mu.Lock()
+	back := d.stream.handBack && sub.Drain != DrainOrdered
+	if !back {
+		sub.aside = append(sub.aside, d)
+	}
+	sub.mu.Unlock()
+	if back {
+		sub.giveBack(d)
+	}
+}
+
+// submit passes a settlement to the transport, or keeps it until Consume has returned.
+func (s *stream) submit(st *transport.Settlement) {
+	s.sub.mu.Lock()
+	ts := s.transport
+	if ts == nil {
+		s.pending = append(s.pending, st)
+	}
+	s.sub.mu.Unlock()
+	if ts != nil {
+		ts.Submit(st)
+	}
+}
+
+// opened connects the stream to its transport once Consume has returned.
+func (s *stream) opened(ts transport.Stream) {
+	counting := ts.CountsReturns()
+	s.sub.mu.Lock()
+	s.transport, s.counting = ts, counting
+	pending := s.pending
+	s.pending = nil
+	s.sub.mu.Unlock()
+	for _, st := range pending {
+		ts.Submit(st)
+	}
+}
+
+// Written moves settlements from submitted to settling.
+func (s *stream) Written(batch []*transport.Settlement, _ time.Time) {
+	s.sub.mu.Lock()
+	defer s.sub.mu.Unlock()
+	if s.sub.sealed {
+		return
+	}
+	for _, st := range batch {
+		s.settling.push(st.Owner.(*Delivery))
+	}
+	s.written += uint64(len(batch))
+	s.prove()
+}
+
+// Failed places settlements that did not leave.
+func (s *stream) Failed(batch []*transport.Settlement, _ error) {
+	s.sub.mu.Lock()
+	defer s.sub.mu.Unlock()
+	if s.sub.sealed {
+		return
+	}
+	for _, st := range batch {
+		s.unproven(st.Owner.(*Delivery), "failed")
+	}
+}
+
+// Proven gives the first n settlements their buckets.
+func (s *stream) Proven(n uint64, by transport.Proof) {
+	s.sub.mu.Lock()
+	defer s.sub.mu.Unlock()
+	if s.sub.sealed || n <= s.proven {
+		return
+	}
+	s.proven, s.provenBy = n, by
+	s.prove()
+}
+
+// prove moves what is proven from settling into its bucket. sub.mu is held.
+func (s *stream) prove() {
+	for settled := s.written - uint64(s.settling.len()); settled < min(s.proven, s.written); settled++ {
+		d := s.settling.pop()
+		a := &s.sub.account
+		switch d.fate {
+		case fateAcked:
+			a.acked++
+		case fateRequeued:
+			a.requeued++
+		case fateRejected:
+			a.rejected++
+		case fateHandedBack:
+			a.handedBack++
+		case fateInterrupted:
+			a.interrupted++
+			s.sub.unsettled.add(d, "interrupted", "written")
+		}
+		if s.provenBy == transport.ProvenWindow {
+			a.byWindow++
+		} else {
+			a.byReply++
+		}
+	}
+}
+
+// unproven places a delivery whose settlement is due and will never be proven. sub.mu is held.
+func (s *stream) unproven(d *Delivery, settlement string) {
+	switch d.fate {
+	case fateHandedBack: // its session is over, so that the broker gives it to someone all the same
+		s.sub.account.released++
+		s.released++
+	case fateInterrupted:
+		s.sub.account.interrupted++
+		s.sub.unsettled.add(d, "interrupted", settlement)
+	default:
+		s.sub.account.unresolved++
+		s.unresolved++
+		s.sub.unsettled.add(d, "unresolved", settlement)
+	}
+}
+
+// Observe records evidence and reacts to the two observations that change what may be done.
+func (s *stream) Observe(o transport.Observation) {
+	s.resource.Observe(string(o.Kind), o.At, o.Detail)
+	switch o.Kind {
+	case transport.ObservedCancelWritten:
+		s.cancelWritten()
+	case transport.ObservedCloseOK:
+		s.sub.mu.Lock()
+		s.closeOK = true
+		s.sub.mu.Unlock()
+		s.resource.End(o.At, nil)
+	}
+}
+
+func (s *stream) cancelWritten() {
+	s.sub.mu.Lock()
+	first := !s.handBack
+	s.handBack = true
+	s.sub.mu.Unlock()
+	if first {
+		close(s.cancelled)
+		s.sub.sweep()
+	}
+}
+
+// Ended ends the rights of every delivery of the stream in one critical section and places what can be placed.
+func (s *stream) Ended(e transport.End) {
+	sub := s.sub
+	var running []*Delivery
+	for _, w := range sub.workers {
+		w.mu.Lock()
+	}
+	sub.mu.Lock()
+	if s.ended {
+		panic("lastcall: a transport ended a stream twice")
+	}
+	s.ended, s.end = true, e
+	s.over.Store(true)
+	first := !s.handBack
+	s.handBack = true
+	if !sub.sealed {
+		for _, w := range sub.workers {
+			if d := w.current; d != nil && d.stream == s && d.right.lose() {
+				running = append(running, d)
+			}
+		}
+		s.release()
+		for s.settling.len() > 0 {
+			s.unproven(s.settling.pop(), "written")
+		}
+	}
+	sub.mu.Unlock()
+	for _, w := range sub.workers {
+		w.mu.Unlock()
+	}
+	if first {
+		close(s.cancelled)
+	}
+	for _, d := range running {
+		d.ctx.end(ErrSessionLost)
+	}
+	s.resourceEnded(e)
+	sub.link.streamEnded(s, e)
+}
+
+// release places the deliveries of an ended stream that were never started. sub.mu and the workers' locks are held.
+func (s *stream) release() {
+	sub := s.sub
+	keep := sub.aside[:0]
+	for _, d := range sub.aside {
+		if d.stream == s {
+			s.releaseOne(d)
+		} else {
+			keep = append(keep, d)
+		}
+	}
+	clear(sub.aside[len(keep):])
+	sub.aside = keep
+	for range len(sub.buffer) {
+		select {
+		case d := <-sub.buffer:
+			if d.stream == s {
+				s.releaseOne(d)
+			} else {
+				sub.buffer <- d
+			}
+		default:
+		}
+	}
+}
+
+// releaseOne places a delivery that was never started and whose stream has ended. sub.mu is held.
+func (s *stream) releaseOne(d *Delivery) {
+	if s.sub.sealed || !d.right.lose() {
+		return
+	}
+	a := &s.sub.account
+	a.unstarted++
+	if s.closeOK { // the channel's close-ok: the broker has taken back what was unsettled
+		a.handedBack++
+		a.byReply++
+		return
+	}
+	a.released++
+	s.released++
+}
+
+func (s *stream) resourceEnded(e transport.End) {
+	switch {
+	case e.Kind == transport.EndCloseOK && !e.OfSession:
+		s.resource.End(e.At, nil)
+	case e.Kind == transport.EndCloseOK:
+		s.resource.Observe(string(transport.ObservedConnectionCloseOK), e.At, "")
+		s.resource.End(e.At, nil)
+	case e.PeerEnded():
+		s.resource.End(e.At, &EndError{Kind: e.Kind.String(), By: e.By.String(), Code: e.Code, Text: e.Text})
+	default: // our cut, or silence: not an observed end
+		s.resource.Observe(e.Kind.String(), e.At, e.Text)
+	}
+}
+
+// counts returns what was handled and started since the start, consistently. The workers' locks must be held.
+func (sub *subscription) startedLocked() (started, running uint64) {
+	for _, w := range sub.workers {
+		started += w.started
+		if w.current != nil {
+			running++
+		}
+	}
+	return started, running
+}
+
+// lockAll takes every lock of the subscription in the one order: workers, then account.
+func (sub *subscription) lockAll() {
+	for _, w := range sub.workers {
+		w.mu.Lock()
+	}
+	sub.mu.Lock()
+}
+
+func (sub *subscription) unlockAll() {
+	sub.mu.Unlock()
+	for _, w := range sub.workers {
+		w.mu.Unlock()
+	}
+}
+
+// markLocked takes the state at the trigger. All locks are held.
+func (sub *subscription) markLocked() {
+	m := &mark{sheet: sub.account}
+	m.started, m.running = sub.startedLocked()
+	m.buffered = sub.account.received - m.started - sub.account.unstarted
+	sub.trigger = m
+	sub.state = subscriptionStopping
+}
+
+// resource is the part of a tracked resource that a stream or session reports to.
+type resource interface {
+	Begin(at time.Time)
+	Observe(kind string, at time.Time, detail string)
+	End(at time.Time, err error)
+	Drop()
+}
+
+// requeueCauses lists the causes of requeues, most frequent first. sub.mu is held.
+func (sub *subscription) requeueCauses() []report.RequeueCause {
+	out := make([]report.RequeueCause, 0, len(sub.requeues))
+	for class, n := range sub.requeues {
+		out = append(out, report.RequeueCause{Class: class, Count: n})
+	}
+	sortRequeueCauses(out)
+	return out
+}
