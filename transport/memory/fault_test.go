@@ -47,10 +47,30 @@ func TestWithheldReplies(t *testing.T) {
 				b.Errorf("Close returned %v", err)
 			}
 			p.want(b, "written ack 1")
+			p.Cancel() // too late
+			q := b.consume(b.session, one("q"))
+			q.settle(transport.Ack, 1)
+			b.publish("q", "b")
+			q.want(b, "failed ack 1 invalid", "deliver 1 b")
+			b.Release()
+			p.want(b, "proven 1 reply", "barrier at 1s", "close_written at 1s", "close_ok at 1s", `ended close_ok by "us" of stream`)
+		})
+	})
+
+	t.Run("barrier, and then the session is closed", func(t *testing.T) {
+		bubble(t, plain, func(b *bench) {
+			b.Withhold(memory.ReplyBarrier)
+			p := b.consume(b.session, one("q"))
+			b.publish("q", "a")
+			p.want(b, "deliver 1 a")
+			p.settle(transport.Ack, 1)
+			if err := p.Close(b.within(time.Second)); err != errOver {
+				b.Errorf("Close returned %v", err)
+			}
 			if err := b.session.Close(b.Context()); err != nil {
 				b.Errorf("Session.Close returned %v", err)
 			}
-			p.want(b, "connection_close_ok at 1s", `ended close_ok by "us" of session`)
+			p.want(b, "written ack 1", "connection_close_ok at 1s", `ended close_ok by "us" of session`)
 		})
 	})
 

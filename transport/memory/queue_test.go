@@ -113,7 +113,10 @@ func TestDeliveryLimit(t *testing.T) {
 		"dead": {},
 	}
 	bubble(t, limited, func(b *bench) {
-		b.publish("q", "a", "b")
+		headers := map[string]any{"k": "v"}
+		if err := b.Publish("q", memory.Message{MessageID: "a", Headers: headers}, memory.Message{MessageID: "b"}); err != nil {
+			b.Fatal(err)
+		}
 		p := b.consume(b.session, transport.Subscription{Queue: "q", Prefetch: 1})
 		p.want(b, "deliver 1 a")
 		p.settle(transport.Requeue, 1)
@@ -126,9 +129,12 @@ func TestDeliveryLimit(t *testing.T) {
 		p.settle(transport.Requeue, 1)
 		p.want(b, "written requeue 1", "proven 1 window", "deliver 2 b")
 		got := b.Ready("dead")
-		want := []memory.Message{{MessageID: "a", Headers: map[string]any{"x-first-death-queue": "q", "x-first-death-reason": "delivery_limit"}}}
+		want := []memory.Message{{MessageID: "a", Headers: map[string]any{"k": "v", "x-first-death-queue": "q", "x-first-death-reason": "delivery_limit"}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			b.Errorf("dead letters (-want +got):\n%s", diff)
+		}
+		if len(headers) != 1 {
+			b.Errorf("the publisher's headers were written to: %v", headers)
 		}
 	})
 }
@@ -160,6 +166,22 @@ func TestDeclarationsThatMakeNoSense(t *testing.T) {
 	if got := transport.KindOf(b.Publish("new", memory.Message{})); got != transport.KindNotFound {
 		t.Errorf("a refused declaration left a queue behind: Publish returned kind %s", got)
 	}
+}
+
+func TestConsumeDeclares(t *testing.T) {
+	bubble(t, nil, func(b *bench) {
+		sub := transport.Subscription{Queue: "new", Prefetch: 1, Declare: transport.DeclareQuorum, Arguments: map[string]any{memory.ArgDeliveryLimit: 3}}
+		p := b.consume(b.session, sub)
+		b.publish("new", "a")
+		p.want(b, "deliver 1 a")
+		if !p.CountsReturns() {
+			b.Error("a quorum queue counts returns")
+		}
+		sub.Arguments["x-max-length"] = 1 // what was declared stays as it was
+		if _, err := b.session.Consume(b.Context(), sub, &tape{}); transport.KindOf(err) != transport.KindMismatch {
+			b.Errorf("Consume with other arguments returned %v", err)
+		}
+	})
 }
 
 func TestLeft(t *testing.T) {

@@ -45,7 +45,7 @@ var consumeCases = []testCase{
 		}
 	}},
 
-	{name: "a declared queue is made, or found as it is", test: func(e *env) {
+	{name: "a declared queue is found as it is", test: func(e *env) {
 		s := e.dial()
 		q := e.queue(3)
 		r := e.consume(s, transport.Subscription{Queue: q, Declare: e.kind}, e.recorder(3))
