@@ -159,6 +159,24 @@ func TestContextFollowsAShortening(t *testing.T) {
 	})
 }
 
+// TestContextNeverMovesBack: even if pick changes its mind.
+func TestContextNeverMovesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := deadline.Now()
+		root := budget(t, deadline.Config{Total: 30 * time.Second}).Anchor(start)
+		picked := 0
+		ctx, cancel := root.Context(t.Context(), func(deadline.Instants) time.Time {
+			picked++
+			return start.Add(time.Duration(picked) * time.Second)
+		}, errOver)
+		defer cancel(errDone)
+		root.ForceAt(start)
+		if at, cause := ended(start, ctx); at != time.Second || cause != errOver || picked != 2 {
+			t.Errorf("ended after %s with %v, picked %d times; want 1s, twice", at, cause, picked)
+		}
+	})
+}
+
 func TestContextEndsAtOnceWhenItsInstantHasPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := deadline.Now()

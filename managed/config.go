@@ -18,6 +18,8 @@ type Config struct {
 	// SecondSignal is what a second SIGINT or SIGTERM does. Zero means signals.SecondForce.
 	SecondSignal signals.Second
 	Report       Report
+	// Reconnect says how lost sessions and streams are opened again.
+	Reconnect Reconnect
 	// StartRetry is for how long Start tries again when a broker cannot be reached. Zero means one try. Negative is an error.
 	StartRetry time.Duration
 	// Logger receives Lastcall's log lines; it is fed from a bounded queue and can never block the consumer. Nil means
@@ -48,6 +50,31 @@ type Lifecycle struct {
 	PlatformGrace time.Duration
 	// PlatformPrestop is what runs inside the grace before the signal. Zero means none.
 	PlatformPrestop time.Duration
+}
+
+// Reconnect says how lost sessions and streams are opened again: after a random part of an interval that doubles from 100 ms to
+// Max.
+type Reconnect struct {
+	// Max caps the interval. Zero means 10 s.
+	Max time.Duration
+	// GiveUpAfter is for how long: a subscription that has been down longer is failed, and when all are, or the connection has
+	// been gone that long, that is a fault. Zero means 5 min.
+	GiveUpAfter time.Duration
+}
+
+const (
+	defaultReconnectMax = 10 * time.Second
+	defaultGiveUpAfter  = 5 * time.Minute
+)
+
+func (r Reconnect) complete() Reconnect {
+	if r.Max == 0 {
+		r.Max = defaultReconnectMax
+	}
+	if r.GiveUpAfter == 0 {
+		r.GiveUpAfter = defaultGiveUpAfter
+	}
+	return r
 }
 
 // Report says where the report goes.
@@ -88,6 +115,21 @@ const (
 	OnErrorReject
 )
 
+// DuplicateStart is what becomes of a redelivered message whose earlier hand-over is still with a handler of this process,
+// because its session was lost meanwhile. Such a message is recognised by its message id; without one it is not.
+type DuplicateStart uint8
+
+// The policies. The zero DuplicateStart means DuplicateStartHold.
+const (
+	DuplicateStartDefault DuplicateStart = iota
+	// DuplicateStartHold keeps it until that handler is back, at most for a handler timeout, and then gives it back.
+	DuplicateStartHold
+	// DuplicateStartHandBack gives it back after the requeue delay.
+	DuplicateStartHandBack
+	// DuplicateStartAllow starts it.
+	DuplicateStartAllow
+)
+
 // Subscription is a queue consumed with one handler.
 type Subscription struct {
 	// Queue is the queue's name. Required, and unique per transport.
@@ -110,6 +152,8 @@ type Subscription struct {
 	// RequeueDelay is how long a requeue after an error waits in its slot, ended by a stop. Zero means 1 s. NoRequeueDelay
 	// turns it off.
 	RequeueDelay time.Duration
+	// DuplicateStart is what becomes of a redelivery whose message is still being handled here. Zero means hold.
+	DuplicateStart DuplicateStart
 	// MaxBodyBytes rejects larger messages without calling the handler. Zero means no limit of ours (the broker has one).
 	MaxBodyBytes int
 	// Declare says what to do about the queue. Zero means passive: it must exist.

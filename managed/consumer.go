@@ -90,6 +90,10 @@ func New(cfg Config) (*Consumer, error) {
 		problems = append(problems, err)
 	}
 	c.budget = budget
+	if cfg.Reconnect.Max < 0 || cfg.Reconnect.GiveUpAfter < 0 {
+		problems = append(problems, errors.New("reconnect max and give up after must not be negative"))
+	}
+	c.cfg.Reconnect = cfg.Reconnect.complete()
 	if cfg.Report.Keep < 0 {
 		problems = append(problems, fmt.Errorf("report keep is %d: it must not be negative", cfg.Report.Keep))
 	}
@@ -142,7 +146,7 @@ func (c *Consumer) fillService() {
 // registerOwnActions registers what the consumer itself does in every shutdown.
 func (c *Consumer) registerOwnActions() error {
 	return errors.Join(
-		c.coordinator.Register(coordinator.Action{Name: "cancel consumers", Phase: coordinator.PhaseCloseAdmission, Graceful: c.cancelConsumers}),
+		c.coordinator.Register(coordinator.Action{Name: "cancel consumers", Phase: coordinator.PhaseCloseAdmission, Graceful: c.cancelled, Force: c.cancelled}),
 		c.coordinator.Register(coordinator.Action{Name: "start", Phase: coordinator.PhaseDrain, Graceful: c.start.wait, Force: c.start.wait}),
 	)
 }
@@ -239,7 +243,7 @@ func (c *Consumer) linkFor(s Subscription) (*link, error) {
 	if same > 0 {
 		name = fmt.Sprintf("%s#%d", name, same+1)
 	}
-	return &link{consumer: c, transport: s.Transport, name: name}, nil
+	return newLink(c, s.Transport, name), nil
 }
 
 // complete validates s and fills in its zeros.
@@ -283,6 +287,9 @@ func (c *Consumer) complete(s *Subscription) error {
 	}
 	if s.MaxBodyBytes < 0 {
 		bad("MaxBodyBytes is %d: it must not be negative", s.MaxBodyBytes)
+	}
+	if s.DuplicateStart == DuplicateStartDefault {
+		s.DuplicateStart = DuplicateStartHold
 	}
 	if s.Drain == DrainDefault {
 		s.Drain = DrainAuto

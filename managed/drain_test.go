@@ -24,11 +24,21 @@ type seen struct {
 	ids []string
 }
 
+func (s *seen) add(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = append(s.ids, id)
+}
+
+func (s *seen) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ids)
+}
+
 func (s *seen) handler(d time.Duration) managed.Handler {
 	return func(ctx context.Context, m *managed.Delivery) managed.Outcome {
-		s.mu.Lock()
-		s.ids = append(s.ids, m.MessageID)
-		s.mu.Unlock()
+		s.add(m.MessageID)
 		return sleeps(d)(ctx, m)
 	}
 }

@@ -385,18 +385,43 @@ func TestExecKillComesNearer(t *testing.T) {
 	}
 }
 
+// TestExecGroupIsTold: SIGTERM reaches the child's own children.
+func TestExecGroupIsTold(t *testing.T) {
+	k := start(t, shell("(trap 'echo told; exit' TERM; echo ready; sleep 60 & wait) & trap 'wait; exit 75' TERM; wait"), nil, never)
+	k.log.await(t, "INFO stdout ready")
+	k.cancel(ErrForced)
+	if out := <-k.done; out.Verdict() != VerdictRequeue {
+		t.Errorf("outcome = %s, %v", out.Verdict(), out.Cause())
+	}
+	if log := k.log.all(); !slices.Contains(log, "INFO stdout told") {
+		t.Errorf("log = %q, want the child's child to have been told", log)
+	}
+}
+
 // TestExecGroupEndsWithItsLeader: what ignores SIGTERM does not outlive a leader that obeyed it, long before its instant.
 func TestExecGroupEndsWithItsLeader(t *testing.T) {
-	k := start(t, shell("(trap '' TERM; exec sleep 60) & trap 'exit 75' TERM; echo $!; wait"), nil, never)
-	son, err := strconv.Atoi(k.log.await(t, "INFO stdout "))
+	k := start(t, shell("trap 'exit 75' TERM; (trap '' TERM; echo ready; exec sleep 60) & echo $! >&2; wait"), nil, never)
+	son, err := strconv.Atoi(k.log.await(t, "WARN stderr "))
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.log.await(t, "INFO stdout ready")
 	k.cancel(ErrForced)
 	if out := <-k.done; out.Verdict() != VerdictRequeue {
 		t.Errorf("outcome = %s, %v", out.Verdict(), out.Cause())
 	}
 	awaitGone(t, son)
+}
+
+// TestExecNoticeTooLate: a context that ends after the child has makes no difference.
+func TestExecNoticeTooLate(t *testing.T) {
+	e := &ending{group: -1 << 30, killAt: never, exited: make(chan struct{}), done: make(chan struct{})} // nobody's group
+	close(e.exited)
+	e.run(ErrForced)
+	<-e.done
+	if e.notice != nil {
+		t.Errorf("notice = %v, want none", e.notice)
+	}
 }
 
 // TestExecNotStarted: a handler whose context has ended starts nothing.

@@ -3,7 +3,9 @@ package managed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lastcall-go/lastcall/deadline"
@@ -12,17 +14,36 @@ import (
 	"github.com/lastcall-go/lastcall/transport"
 )
 
-// link is one transport with its sessions, numbered over the whole consumer's life.
+// link is one transport with its sessions, numbered over the consumer's life.
 type link struct {
 	consumer  *Consumer
 	transport transport.Transport
 	name      string // the transport's kind, made unique
 	subs      []*subscription
+	// life ends when the shutdown begins: no session or stream is opened after that.
+	life context.Context
+	end  context.CancelCauseFunc
+	// supervisors are the goroutines that open sessions and streams again; idle closes when all of them are back.
+	supervisors sync.WaitGroup
+	idle        chan struct{}
 
 	mu       sync.Mutex
-	current  *session
-	sessions []*session
+	begun    bool          // supervisors run, or must not begin any more
+	watched  bool          // supervisors have run
+	current  *session      // nil while there is none
+	changed  chan struct{} // closed and replaced when current changes
+	sessions []*session    // the newest, at most maxSessions
 	number   uint64
+	reason   string // why there is no session
+}
+
+// maxSessions caps the sessions a report lists; the newest are kept.
+const maxSessions = 32
+
+func newLink(c *Consumer, t transport.Transport, name string) *link {
+	l := &link{consumer: c, transport: t, name: name, idle: make(chan struct{}), changed: make(chan struct{})}
+	l.life, l.end = context.WithCancelCause(context.Background())
+	return l
 }
 
 // session is one incarnation of a link's connection.
@@ -31,10 +52,12 @@ type session struct {
 	number   uint64
 	conn     transport.Session
 	opened   time.Time
-	streams  []*stream
+	streams  []*stream // guarded by link.mu
 	resource *resources.Tracked
-	done     chan struct{}
-	watched  chan struct{} // closes when the session's watcher has recorded its end
+	done     chan struct{} // closes when it has ended
+	watched  chan struct{} // closes when its end has been recorded
+
+	unresolved, released atomic.Uint64
 }
 
 // dial opens the link's next session.
@@ -52,32 +75,57 @@ func (l *link) dial(ctx context.Context) (*session, error) {
 	l.number++
 	s := &session{link: l, number: l.number, conn: conn, opened: deadline.Now(), resource: res,
 		done: make(chan struct{}), watched: make(chan struct{})}
-	l.current = s
+	if len(l.sessions) == maxSessions {
+		l.sessions = slices.Delete(l.sessions, 0, 1)
+	}
 	l.sessions = append(l.sessions, s)
+	l.become(s, "")
 	l.mu.Unlock()
 	go s.watch()
 	return s, nil
+}
+
+// become makes s the current session, nil for none. l.mu is held.
+func (l *link) become(s *session, reason string) {
+	l.current, l.reason = s, reason
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // watch records the session's end. It is owned by the consumer and ends with the session, which the close or cut ends.
 func (s *session) watch() {
 	defer close(s.watched)
 	<-s.conn.Done()
-	close(s.done)
 	end := s.conn.End()
-	switch {
-	case end.Kind == transport.EndCloseOK:
-		s.resource.Observe(string(transport.ObservedCloseOK), end.At, "")
-		s.resource.End(end.At, nil)
-	case end.PeerEnded():
-		s.resource.Observe(end.Kind.String(), end.At, end.Text)
-		s.resource.End(end.At, &EndError{Kind: end.Kind.String(), By: end.By.String(), Code: end.Code, Text: end.Text})
-	default:
-		s.resource.Observe(end.Kind.String(), end.At, end.Text)
+	err := endError(end)
+	if s.link.consumer.before(end.At) {
+		s.resource.Drop() // it ended before the shutdown, which does not answer for it
+	} else {
+		switch {
+		case end.Kind == transport.EndCloseOK:
+			s.resource.Observe(string(transport.ObservedCloseOK), end.At, "")
+			s.resource.End(end.At, nil)
+		case end.PeerEnded():
+			s.resource.Observe(end.Kind.String(), end.At, end.Text)
+			s.resource.End(end.At, err)
+		default:
+			s.resource.Observe(end.Kind.String(), end.At, end.Text)
+		}
 	}
+	s.link.mu.Lock()
+	s.streams = nil
+	if s.link.current == s {
+		s.link.become(nil, report.NewError(err).Text)
+	}
+	s.link.mu.Unlock()
+	close(s.done)
 	if end.By != transport.ByUs {
-		s.link.consumer.sessionLost(s, end)
+		s.link.consumer.log.Warn("session ended", "transport", s.link.name, "session", s.number, "error", report.NewError(err).Text)
 	}
+}
+
+func endError(e transport.End) *EndError {
+	return &EndError{Kind: e.Kind.String(), By: e.By.String(), Code: e.Code, Text: e.Text}
 }
 
 // consume opens the subscription's stream on the session.
@@ -86,7 +134,7 @@ func (s *session) consume(ctx context.Context, sub *subscription) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{sub: sub, session: s, resource: res, cancelled: make(chan struct{})}
+	st := &stream{sub: sub, session: s, resource: res, cancelled: make(chan struct{}), gone: make(chan struct{})}
 	sub.mu.Lock()
 	sub.stream = st
 	sub.mu.Unlock()
@@ -95,21 +143,16 @@ func (s *session) consume(ctx context.Context, sub *subscription) error {
 		Exclusive: sub.Exclusive, Ordered: sub.Drain == DrainOrdered,
 	}, st)
 	if err != nil {
+		st.failed()
 		res.Drop() // it never was: Consume leaves nothing behind
-		sub.mu.Lock()
-		sub.stream = nil
-		sub.mu.Unlock()
 		return err
 	}
 	s.link.mu.Lock()
 	s.streams = append(s.streams, st)
 	s.link.mu.Unlock()
-	st.opened(ts)
-	sub.mu.Lock()
-	if sub.state == subscriptionStarting {
-		sub.state = subscriptionReady
+	if st.opened(ts) {
+		sub.cancel() // a shutdown began meanwhile and could not cancel what was not there
 	}
-	sub.mu.Unlock()
 	return nil
 }
 
@@ -120,12 +163,15 @@ func (l *link) live() (*session, []*stream) {
 	if l.current == nil {
 		return nil, nil
 	}
-	return l.current, append([]*stream(nil), l.current.streams...)
+	return l.current, slices.Clone(l.current.streams)
 }
 
 // close collects the evidence: every channel's proof and close-ok, then the connection's. It is the graceful half of the
 // link's close_evidence action.
 func (l *link) close(ctx context.Context) error {
+	if err := l.unsupervised(ctx); err != nil {
+		return err
+	}
 	s, streams := l.live()
 	if s == nil {
 		return nil
@@ -179,7 +225,13 @@ func (s *session) ended(ctx context.Context) error {
 
 // cut closes the socket: the force half of the link's close_evidence action.
 func (l *link) cut(ctx context.Context) error {
-	s, _ := l.live()
+	if s, _ := l.live(); s != nil {
+		s.conn.Cut()
+	}
+	if err := l.unsupervised(ctx); err != nil {
+		return err
+	}
+	s, _ := l.live() // one that a supervisor was just opening
 	if s == nil {
 		return nil
 	}
@@ -187,26 +239,36 @@ func (l *link) cut(ctx context.Context) error {
 	return s.ended(ctx)
 }
 
+// unsupervised waits until no session or stream can be opened any more.
+func (l *link) unsupervised(ctx context.Context) error {
+	l.mu.Lock()
+	l.begun = true
+	watched := l.watched
+	l.mu.Unlock()
+	if !watched {
+		return nil
+	}
+	select {
+	case <-l.idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // joined reports whether every goroutine of every session is back.
 func (l *link) joined() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.watched && !closed(l.idle) {
+		return false
+	}
 	for _, s := range l.sessions {
-		select {
-		case <-s.conn.Joined():
-		default:
+		if !closed(s.conn.Joined()) {
 			return false
 		}
 	}
 	return true
-}
-
-// streamEnded reacts to the end of one subscription's stream while its session may go on.
-func (l *link) streamEnded(s *stream, e transport.End) {
-	if e.OfSession || e.By == transport.ByUs {
-		return
-	}
-	l.consumer.subscriptionLost(s.sub, e)
 }
 
 // report lists the link's sessions.
@@ -223,12 +285,7 @@ func (l *link) report() []report.Session {
 			r.EndedAt, r.End, r.Code, r.Text, r.By = &at, e.Kind.String(), e.Code, report.Redact(e.Text), e.By.String()
 		default:
 		}
-		for _, st := range s.streams {
-			st.sub.mu.Lock()
-			r.Unresolved += st.unresolved
-			r.Released += st.released
-			st.sub.mu.Unlock()
-		}
+		r.Unresolved, r.Released = s.unresolved.Load(), s.released.Load()
 		out = append(out, r)
 	}
 	return out

@@ -192,6 +192,9 @@ func (c *Consumer) open(ctx context.Context, setup func(context.Context, *Consum
 			}
 		}
 	}
+	for _, l := range links {
+		l.supervise()
+	}
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/lastcall-go/lastcall/coordinator"
 	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/report"
-	"github.com/lastcall-go/lastcall/transport"
 )
 
 // ErrInHandler: Shutdown was called with a handler's or task's own context. The shutdown is under way; a handler cannot wait
@@ -127,26 +126,24 @@ func (c *Consumer) initiated(*deadline.Root, coordinator.Trigger) {
 	for _, sub := range subs {
 		sub.unlockAll()
 	}
-	runtime := c.runtime
+	runtime, links := c.runtime, c.links
 	c.mu.Unlock()
 	c.registry.Freeze()
 	c.start.interrupt()
+	for _, l := range links {
+		l.end(ErrStopping)
+	}
+	for _, sub := range subs {
+		sub.cancel() // now, so that nothing given back later can come to us again, whatever is forced
+	}
 	if runtime != nil {
 		runtime.Begin(deadline.Now())
 	}
 }
 
-// cancelConsumers is the close_admission action: basic.cancel for every subscription at once. Its answers are collected beside
-// the drain.
-func (c *Consumer) cancelConsumers(context.Context) error {
-	c.mu.Lock()
-	subs := c.subs
-	c.mu.Unlock()
-	for _, sub := range subs {
-		sub.cancel()
-	}
-	return nil
-}
+// cancelled is the close_admission action: basic.cancel was asked for, for every subscription at once, before the phase began.
+// What came of it is collected beside the drain.
+func (c *Consumer) cancelled(context.Context) error { return nil }
 
 // forced gives the second notice to everything that has not come back.
 func (c *Consumer) forced(cause report.ForceCause, at, end time.Time) {
@@ -204,33 +201,8 @@ func (c *Consumer) phaseBegan(p coordinator.Phase, _ time.Time) {
 	c.log.Info("shutdown phase", "phase", p.String())
 }
 
-// sessionLost reacts to a session that ended without us.
-func (c *Consumer) sessionLost(s *session, end transport.End) {
-	err := &EndError{Kind: end.Kind.String(), By: end.By.String(), Code: end.Code, Text: end.Text}
-	c.log.Warn("session ended", "transport", s.link.name, "session", s.number, "error", report.NewError(err).Text)
-	c.fault(fmt.Sprintf("session %d of %q lost", s.number, s.link.name), err)
-}
-
-// subscriptionLost reacts to a stream that ended while its session goes on. When no subscription is left, that is a fault.
-func (c *Consumer) subscriptionLost(sub *subscription, end transport.End) {
-	err := &EndError{Kind: end.Kind.String(), By: end.By.String(), Code: end.Code, Text: end.Text}
-	sub.mu.Lock()
-	if sub.state != subscriptionStopping {
-		sub.state, sub.reason = subscriptionFailed, report.NewError(err).Text
-	}
-	sub.mu.Unlock()
-	c.log.Error("subscription ended", "queue", sub.Queue, "error", report.NewError(err).Text)
-	c.mu.Lock()
-	left := 0
-	for _, other := range c.subs {
-		other.mu.Lock()
-		if other.state != subscriptionFailed {
-			left++
-		}
-		other.mu.Unlock()
-	}
-	c.mu.Unlock()
-	if left == 0 {
-		c.fault(fmt.Sprintf("every subscription has ended; the last one was %q", sub.Queue), err)
-	}
+// before reports whether at lies before the shutdown's beginning, or none has begun.
+func (c *Consumer) before(at time.Time) bool {
+	root := c.coordinator.Root()
+	return root == nil || at.Before(root.Instants().Start)
 }

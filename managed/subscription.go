@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,8 @@ type subscription struct {
 	account   sheet
 	trigger   *mark
 	stream    *stream
+	ghosts    map[string]*Delivery
+	held      []*Delivery // wait until the handler of an earlier hand-over of their message is back
 	aside     []*Delivery // taken from the buffer and not startable; they wait for the cancel frame
 	begun     bool        // the workers run
 	unmanned  bool        // no worker is left to start anything
@@ -55,11 +58,12 @@ const (
 	_ subscriptionState = iota
 	subscriptionStarting
 	subscriptionReady
+	subscriptionRecovering
 	subscriptionStopping
 	subscriptionFailed
 )
 
-var subscriptionStates = [...]string{"invalid", "starting", "ready", "stopping", "failed"}
+var subscriptionStates = [...]string{"invalid", "starting", "ready", "recovering", "stopping", "failed"}
 
 func (s subscriptionState) String() string { return subscriptionStates[s] }
 
@@ -72,22 +76,21 @@ type stream struct {
 	cancelled chan struct{}
 	// over is set with the locks of every worker held when the stream has ended: nothing of it starts after that.
 	over atomic.Bool
+	// gone closes when everything that the end changes has been done.
+	gone chan struct{}
 
 	// guarded by sub.mu
-	transport  transport.Stream
-	pending    []*transport.Settlement // submitted before Consume returned
-	settling   deliveryFIFO            // written and not proven, in write order
-	written    uint64
-	proven     uint64
-	provenBy   transport.Proof
-	handBack   bool // the cancel frame has left: what cannot start goes back at once
-	ended      bool
-	end        transport.End
-	unresolved uint64
-	released   uint64
-	counting   bool
-	closeOK    bool
-	resource   resource
+	transport transport.Stream
+	pending   []*transport.Settlement // submitted before Consume returned
+	settling  deliveryFIFO            // written and not proven, in write order
+	written   uint64
+	proven    uint64
+	provenBy  transport.Proof
+	handBack  bool // the cancel frame has left: what cannot start goes back at once
+	ended     bool
+	counting  bool
+	closeOK   bool
+	resource  resource
 }
 
 // Deliver takes over one delivery. It never blocks: the buffer holds a whole prefetch.
@@ -105,7 +108,9 @@ func (s *stream) Deliver(d *transport.Delivery) {
 	}
 	sub.account.received++
 	back := s.handBack && (sub.unmanned || !sub.mayStart(md))
-	if !back {
+	if !back && sub.haunted(md) {
+		sub.hold(md)
+	} else if !back {
 		select {
 		case sub.buffer <- md:
 		default: // only if the transport exceeds the prefetch
@@ -165,6 +170,11 @@ func (sub *subscription) sweep() {
 	for _, d := range sub.aside {
 		take(d)
 	}
+	held := sub.held
+	sub.held = nil
+	for _, d := range held {
+		take(d)
+	}
 	for range len(sub.buffer) {
 		select {
 		case d := <-sub.buffer:
@@ -209,17 +219,22 @@ func (s *stream) submit(st *transport.Settlement) {
 	}
 }
 
-// opened connects the stream to its transport once Consume has returned.
-func (s *stream) opened(ts transport.Stream) {
+// opened connects the stream to its transport once Consume has returned, and reports whether a shutdown has begun.
+func (s *stream) opened(ts transport.Stream) (stopping bool) {
 	counting := ts.CountsReturns()
 	s.sub.mu.Lock()
 	s.transport, s.counting = ts, counting
 	pending := s.pending
 	s.pending = nil
+	if !s.ended && s.sub.state != subscriptionStopping {
+		s.sub.state, s.sub.reason = subscriptionReady, ""
+	}
+	stopping = s.sub.state == subscriptionStopping
 	s.sub.mu.Unlock()
 	for _, st := range pending {
 		ts.Submit(st)
 	}
+	return stopping
 }
 
 // Written moves settlements from submitted to settling.
@@ -290,13 +305,13 @@ func (s *stream) unproven(d *Delivery, settlement string) {
 	switch d.fate {
 	case fateHandedBack: // its session is over, so that the broker gives it to someone all the same
 		s.sub.account.released++
-		s.released++
+		s.session.released.Add(1)
 	case fateInterrupted:
 		s.sub.account.interrupted++
 		s.sub.unsettled.add(d, "interrupted", settlement)
 	default:
 		s.sub.account.unresolved++
-		s.unresolved++
+		s.session.unresolved.Add(1)
 		s.sub.unsettled.add(d, "unresolved", settlement)
 	}
 }
@@ -328,16 +343,33 @@ func (s *stream) cancelWritten() {
 
 // Ended ends the rights of every delivery of the stream in one critical section and places what can be placed.
 func (s *stream) Ended(e transport.End) {
+	err := endError(e)
+	s.finish(report.NewError(err).Text)
+	if s.sub.consumer.before(e.At) {
+		s.resource.Drop()
+	} else {
+		s.resourceEnded(e)
+	}
+	if !e.OfSession && e.By != transport.ByUs {
+		s.sub.consumer.log.Warn("subscription interrupted", "queue", s.sub.Queue, "error", report.NewError(err).Text)
+	}
+	close(s.gone)
+}
+
+// failed is Ended for a stream whose Consume did not succeed.
+func (s *stream) failed() {
+	if s.over.Load() {
+		return
+	}
+	s.finish("")
+	close(s.gone)
+}
+
+func (s *stream) finish(reason string) {
 	sub := s.sub
 	var running []*Delivery
-	for _, w := range sub.workers {
-		w.mu.Lock()
-	}
-	sub.mu.Lock()
-	if s.ended {
-		panic("lastcall: a transport ended a stream twice")
-	}
-	s.ended, s.end = true, e
+	sub.lockAll()
+	s.ended = true
 	s.over.Store(true)
 	first := !s.handBack
 	s.handBack = true
@@ -345,6 +377,7 @@ func (s *stream) Ended(e transport.End) {
 		for _, w := range sub.workers {
 			if d := w.current; d != nil && d.stream == s && d.right.lose() {
 				running = append(running, d)
+				sub.haunt(d)
 			}
 		}
 		s.release()
@@ -352,18 +385,21 @@ func (s *stream) Ended(e transport.End) {
 			s.unproven(s.settling.pop(), "written")
 		}
 	}
-	sub.mu.Unlock()
-	for _, w := range sub.workers {
-		w.mu.Unlock()
+	pending := s.pending
+	s.pending = nil
+	for _, st := range pending {
+		s.unproven(st.Owner.(*Delivery), "none")
 	}
+	if sub.state == subscriptionReady {
+		sub.state, sub.reason = subscriptionRecovering, reason
+	}
+	sub.unlockAll()
 	if first {
 		close(s.cancelled)
 	}
 	for _, d := range running {
 		d.ctx.end(ErrSessionLost)
 	}
-	s.resourceEnded(e)
-	sub.link.streamEnded(s, e)
 }
 
 // release places the deliveries of an ended stream that were never started. sub.mu and the workers' locks are held.
@@ -379,6 +415,12 @@ func (s *stream) release() {
 	}
 	clear(sub.aside[len(keep):])
 	sub.aside = keep
+	sub.held = slices.DeleteFunc(sub.held, func(d *Delivery) bool {
+		if d.stream == s {
+			s.releaseOne(d)
+		}
+		return d.stream == s
+	})
 	for range len(sub.buffer) {
 		select {
 		case d := <-sub.buffer:
@@ -405,7 +447,7 @@ func (s *stream) releaseOne(d *Delivery) {
 		return
 	}
 	a.released++
-	s.released++
+	s.session.released.Add(1)
 }
 
 func (s *stream) resourceEnded(e transport.End) {
@@ -416,7 +458,7 @@ func (s *stream) resourceEnded(e transport.End) {
 		s.resource.Observe(string(transport.ObservedConnectionCloseOK), e.At, "")
 		s.resource.End(e.At, nil)
 	case e.PeerEnded():
-		s.resource.End(e.At, &EndError{Kind: e.Kind.String(), By: e.By.String(), Code: e.Code, Text: e.Text})
+		s.resource.End(e.At, endError(e))
 	default: // our cut, or silence: not an observed end
 		s.resource.Observe(e.Kind.String(), e.At, e.Text)
 	}
@@ -454,7 +496,9 @@ func (sub *subscription) markLocked() {
 	m.started, m.running = sub.startedLocked()
 	m.buffered = sub.account.received - m.started - sub.account.unstarted
 	sub.trigger = m
-	sub.state = subscriptionStopping
+	if sub.state != subscriptionFailed {
+		sub.state = subscriptionStopping
+	}
 }
 
 // resource is the part of a tracked resource that a stream or session reports to.

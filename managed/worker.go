@@ -187,6 +187,7 @@ func (w *worker) finish(d *Delivery, out Outcome) {
 		sub.mu.Lock()
 		sub.account.lateResults++
 		sub.mu.Unlock()
+		sub.exorcise(d)
 		w.clear(d)
 		return
 	}
@@ -201,6 +202,7 @@ func (w *worker) finish(d *Delivery, out Outcome) {
 		sub.mu.Lock()
 		d.stream.lost(d)
 		sub.mu.Unlock()
+		sub.exorcise(d)
 		return
 	}
 	d.settlement.Verb = verb

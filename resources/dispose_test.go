@@ -74,6 +74,9 @@ func TestDisposeCallsEveryKindOfCloserOnce(t *testing.T) {
 		must(t, r.Own("quiet", resources.Other, quietCloser{&quiet}))
 		must(t, r.Own("server", resources.Other, server{&shut}))
 		must(t, r.Borrow("borrowed", resources.Pool))
+		if _, err := r.Track("tracked", resources.Connection); err != nil {
+			t.Fatal(err)
+		}
 		must(t, r.Own("cancel", resources.Other, context.CancelFunc(note("cancel"))))
 		must(t, r.Own("otel", resources.Provider, func() error { note("otel")(); return nil }, resources.Telemetry()))
 		must(t, r.Own("func", resources.Other, func(ctx context.Context) error { note("func")(); return ctx.Err() }))

@@ -23,7 +23,7 @@ node_bin() {
 }
 
 # node_available makes sure that RabbitMQ is installed.
-node_available() { node_bin >/dev/null || { apt_install rabbitmq-server && node_bin >/dev/null; }; }
+node_available() { node_bin >/dev/null || { apt_install rabbitmq-server procps && node_bin >/dev/null; }; }
 
 # node_start [ADVANCED_CONFIG] starts the node and returns when it answers. What it started is there for node_stop even if it
 # fails.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -11,92 +10,149 @@ import (
 	"github.com/lastcall-go/lastcall/config"
 	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/managed"
+	"github.com/lastcall-go/lastcall/report"
 )
 
 func checkCommand(p process) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "check -c FILE",
-		Short: "Validate a configuration and explain its budget; needs no broker and runs no handler",
-		Long: `Validate a configuration and explain its budget. Exits 78 if the file is not valid or the budget does not fit into what the platform
-grants. It needs no broker and runs no handler.`,
-		Args: cobra.NoArgs,
+		Short: "Validate a configuration and explain its budget",
+		Long: `Validate a configuration and explain what a shutdown with it would do, and when.
+It needs no broker and runs no handler.
+
+Exits 78 if the file is not valid, names a program that is not there, or needs
+more time than the platform grants.
+` + beats,
+		Args:                  noArguments,
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.release()
 			file, err := flags.load()
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
 			cfg := file.Consumer()
 			if cfg.Transport, err = dialer(file, cfg.Service); err != nil {
 				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
 			}
 			if _, err := managed.New(cfg); err != nil {
-				return &exitError{exitConfiguration, err}
+				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
 			}
-			if err := explain(out, file); err != nil {
+			text, err := explanation(file)
+			if err != nil {
+				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
+			}
+			if err := print(cmd.OutOrStdout(), report.RedactLines(text, maxErrorText)); err != nil {
 				return err
 			}
-			bad := false
+			warnings, errors := 0, 0
 			for _, w := range file.Warnings {
 				kind := "warning"
 				if w.FailsCheck() {
-					kind, bad = "error", true
+					kind, errors = "error", errors+1
+				} else {
+					warnings++
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", kind, w.String())
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", kind, report.Redact(w.String()))
 			}
-			if bad {
+			switch {
+			case errors > 0:
 				return &exitError{code: exitConfiguration}
+			case warnings > 0:
+				return print(cmd.OutOrStdout(), fmt.Sprintf("%s: valid, but see above\n", flags.file))
 			}
-			_, err = fmt.Fprintf(out, "\n%s: valid\n", flags.file)
-			return err
+			return print(cmd.OutOrStdout(), flags.file+": valid\n")
 		},
 	}
 	flags.add(cmd)
 	return cmd
 }
 
-// explain prints what a shutdown with this file would do, and when.
-func explain(w io.Writer, file *config.File) error {
-	lifecycle := file.Lifecycle.Deadline()
-	grace := file.Lifecycle.Grace()
+// explanation says what a shutdown with this file would do, and when, in lines of at most 80 columns where names allow it.
+func explanation(file *config.File) (string, error) {
+	lifecycle, grace := file.Lifecycle.Deadline(), file.Lifecycle.Grace()
 	asked := lifecycle.Total
-	lifecycle.Total = grace.Largest(lifecycle.Total)
+	lifecycle.Total = grace.Largest(asked)
 	budget, err := deadline.New(lifecycle)
 	if err != nil {
-		return &exitError{exitConfiguration, err}
+		return "", err
 	}
-	start := time.Time{}
-	in := budget.Plan(start)
 	var b strings.Builder
-	fmt.Fprintf(&b, "budget       %s in all, %s of it kept in reserve\n", budget.Total(), budget.Reserve())
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+
+	field := func(name, format string, args ...any) { line("%-10s"+format, append([]any{name}, args...)...) }
+	if file.Service.Name != "" {
+		field("service", "%s", file.Service.Name)
+	}
+	if file.Broker.URL != "" || file.Broker.URLFile != "" {
+		field("broker", "%s at %s", file.Broker.Kind, address(file.Broker))
+	} else {
+		field("broker", "%s", file.Broker.Kind)
+	}
+	if file.Report.Dir != "" {
+		field("reports", "in %s, the newest %d", file.Report.Dir, file.Report.Keep)
+	} else {
+		field("reports", "none; [report] dir says where they go")
+	}
+	field("budget", "%s, of which %s are kept in reserve", short(budget.Total()), short(budget.Reserve()))
 	if grace.Granted > 0 {
-		fmt.Fprintf(&b, "platform     grants %s; needed: %s + %s before the signal + 1s = %s\n", grace.Granted, asked, grace.PreStop, grace.Needed(asked))
+		field("platform", "grants %s; %s are needed: %s, %s before its signal, 1s to spare", short(grace.Granted), short(grace.Needed(asked)),
+			short(asked), short(grace.PreStop))
 		if !grace.Fits(asked) {
-			fmt.Fprintf(&b, "             that does not fit: raise the platform's grace to %s, or set shutdown_timeout to %s\n", grace.Needed(asked), budget.Total())
+			field("", "that does not fit: run would plan inside %s", short(budget.Total()))
 		}
 	}
-	fmt.Fprintf(&b, "\nafter a stop\n")
+
+	var start time.Time
+	in := budget.Plan(start)
+	line("\nAfter the first signal, at the latest:\n")
 	for _, row := range []struct {
 		at   time.Time
 		what string
 	}{
-		{start, "no handler starts any more; prefetched messages go back; started ones finish"},
+		{start, "no handler starts; prefetched messages go back to their queue"},
 		{in.Graceful, "handlers that still run are told to come back (exec: SIGTERM)"},
-		{in.Force, "what is not back is abandoned (exec: killed before)"},
-		{in.Close, "channels and connection are closed, or their socket is cut"},
-		{in.Dispose, "owned resources are closed"},
-		{in.Telemetry, "owned telemetry is flushed"},
+		{deadline.KillAt(in.Graceful, in.Force), "exec: what still runs is killed (SIGKILL)"},
+		{in.Force, "what has not come back is abandoned"},
+		{in.Close, "channels and connections are closed, or their sockets cut"},
 		{in.Hard, "the report is sealed and the process ends, whatever hangs"},
 	} {
-		fmt.Fprintf(&b, "  %10s  %s\n", "+"+row.at.Sub(start).String(), row.what)
+		line("%10s  %s", short(row.at.Sub(start)), row.what)
 	}
-	fmt.Fprintf(&b, "\nsubscriptions\n")
+	if file.Signals.Second == "ignore" {
+		line("\nA second SIGTERM or SIGINT changes nothing; SIGQUIT tells them at once, and all\nis over within %s.", short(budget.Reserve()))
+	} else {
+		line("\nA second SIGTERM or SIGINT, or SIGQUIT, tells them at once, and all is over\nwithin %s.", short(budget.Reserve()))
+	}
+
+	line("\nSubscriptions:\n")
 	for _, s := range file.Subscriptions {
-		fmt.Fprintf(&b, "  %s: prefetch %d, concurrency %d, handler timeout %s, drain %s, on error %s\n", s.Queue, s.Prefetch, s.Concurrency,
-			s.HandlerTimeout, s.Drain, s.OnError)
+		d := deadline.ForDelivery(start, time.Duration(s.HandlerTimeout))
+		line("  %s (%s)", s.Queue, s.Declare)
+		line("    exec       %s", strings.Join(s.Exec, " "))
+		line("    prefetch   %d, concurrency %d", s.Prefetch, s.Concurrency)
+		line("    timeout    %s, with SIGTERM after %s", short(d.Hard.Sub(start)), short(d.Notice.Sub(start)))
+		line("    on error   %s", onError(s))
+		line("    at a stop  %s", s.Drain)
 	}
-	_, err = io.WriteString(w, b.String())
-	return err
+	line("")
+	return b.String(), nil
 }
+
+func onError(s config.Subscription) string {
+	if s.OnError == "requeue" && s.RequeueDelay > 0 {
+		return s.OnError + " after " + s.RequeueDelay.String()
+	}
+	return s.OnError
+}
+
+func address(b config.Broker) string {
+	if b.URLFile != "" {
+		return "the address in " + b.URLFile
+	}
+	return b.URL.String()
+}
+
+// short writes a duration as a configuration does.
+func short(d time.Duration) string { return config.Duration(d).String() }

@@ -1,9 +1,9 @@
-// Command lastcall runs a message consumer from a configuration file, shows what its shutdown did, and explains its budget.
 package main
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,9 +13,12 @@ import (
 	"github.com/lastcall-go/lastcall/signals"
 )
 
-// Exit codes that are not a report's.
+// Exit codes that are not a report's; the numbers are those of sysexits.h.
 const (
 	exitUsage         = 64
+	exitData          = 65 // what was read is no report
+	exitNoInput       = 66 // it could not be read
+	exitOutput        = 74 // stdout did not take what was written
 	exitConfiguration = 78
 )
 
@@ -49,39 +52,90 @@ type process struct {
 
 func execute(p process) int {
 	root := &cobra.Command{
-		Use:           "lastcall",
-		Short:         "Run message consumers that end well, and prove how they ended",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:     "lastcall",
+		Short:   "Run message consumers that end well, and prove how they ended",
+		Version: managed.Version(),
 	}
+	root.SetVersionTemplate("lastcall {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetUsageTemplate(usageTemplate)
+	group(root)
 	root.AddCommand(demoCommand(p), runCommand(p), checkCommand(p), reportCommand(p), versionCommand(p))
 	root.SetArgs(p.args)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
-	if exit, ok := errors.AsType[*exitError](err); ok {
-		if text := exit.Error(); text != "" {
-			fmt.Fprintln(os.Stderr, report.RedactLines(text, maxErrorText))
-		}
-		return exit.code
+	exit, ok := errors.AsType[*exitError](err)
+	if !ok { // cobra's own: flags, arguments, commands
+		exit = &exitError{exitUsage, fmt.Errorf("%s: %w\nRun '%s --help' for usage.", cmd.CommandPath(), err, cmd.CommandPath())}
 	}
-	fmt.Fprintf(os.Stderr, "lastcall: %s\nRun 'lastcall --help' for usage.\n", report.Redact(err.Error()))
-	return exitUsage
+	if text := exit.Error(); text != "" {
+		writeBounded(os.Stderr, report.RedactLines(text, maxErrorText)+"\n", stderrPatience)
+	}
+	return exit.code
 }
 
 const maxErrorText = 16 << 10
+
+// usageTemplate is cobra's without what is not used here, for terminals of 80 columns.
+const usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} COMMAND --help" for more about a command.{{end}}
+`
+
+// group makes a command that only has others. Left out in a manifest, the command that was meant must not look like one that
+// ended well.
+func group(cmd *cobra.Command) {
+	cmd.Use += " COMMAND"
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			cmd.SetOut(cmd.ErrOrStderr())
+			_ = cmd.Help() // what stderr does not take nobody misses
+			return &exitError{code: exitUsage}
+		}
+		err := fmt.Errorf("unknown command %q", args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+		}
+		return err
+	}
+}
+
+// noArguments refuses arguments. It says so, where cobra takes them for commands.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
 
 func versionCommand(p process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.release()
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "lastcall", managed.Version())
-			return err
+			return print(cmd.OutOrStdout(), "lastcall "+managed.Version()+"\n")
 		},
 	}
+}
+
+// print writes what a command was asked for.
+func print(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return &exitError{exitOutput, fmt.Errorf("lastcall: %w", err)}
+	}
+	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,9 +17,6 @@ import (
 	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/report"
-	"github.com/lastcall-go/lastcall/transport"
-	"github.com/lastcall-go/lastcall/transport/memory"
-	"github.com/lastcall-go/lastcall/transport/rabbitmq"
 )
 
 // runFlags are what `run` and `check` share.
@@ -29,15 +27,21 @@ type runFlags struct {
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "config", "c", "", "configuration file (required)")
-	flags.DurationVar(&f.overrides.ShutdownTimeout, "shutdown-timeout", 0, "the whole shutdown, for example 30s; beats file and environment")
-	flags.DurationVar(&f.overrides.PlatformGrace, "grace", 0, "what the platform grants between its signal and its kill, for example 45s")
-	flags.StringVar(&f.overrides.BrokerURL, "broker-url", "", "broker URL; beats file and environment")
-	flags.StringVar(&f.overrides.ReportDir, "report-dir", "", "directory for reports; beats file and environment")
-	_ = cmd.MarkFlagRequired("config") // fails only for a flag that does not exist
+	flags.SortFlags = false
+	flags.StringVarP(&f.file, "config", "c", "", "configuration `FILE` (required)")
+	flags.DurationVar(&f.overrides.ShutdownTimeout, "shutdown-timeout", 0, "how long the whole shutdown may take, such as 30s\n(LASTCALL_SHUTDOWN_TIMEOUT)")
+	flags.DurationVar(&f.overrides.PlatformGrace, "grace", 0, "what the platform grants between its signal and\nits kill, such as 45s (LASTCALL_PLATFORM_GRACE)")
+	flags.StringVar(&f.overrides.BrokerURL, "broker-url", "", "`URL` of the broker; others can see a password in it,\nthe environment is safer (LASTCALL_BROKER_URL)")
+	flags.StringVar(&f.overrides.ReportDir, "report-dir", "", "`DIR` for reports (LASTCALL_REPORT_DIR)")
 }
 
+// beats says how a value is found that is given more than once.
+const beats = "\nFlags beat the environment variables in brackets, these beat the file.\n"
+
 func (f *runFlags) load() (*config.File, error) {
+	if f.file == "" {
+		return nil, errors.New("name the configuration file: -c FILE")
+	}
 	file, err := f.overrides.Load(f.file)
 	if err != nil {
 		return nil, &exitError{exitConfiguration, err}
@@ -50,11 +54,24 @@ func runCommand(p process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "run -c FILE",
-		Short: "Consume until something asks it to stop, and leave with the report's exit code",
-		Long: `Consume until SIGTERM, SIGINT, SIGQUIT or a fault, shut down in phases under one deadline, and leave with the report's exit code:
-0 clean, 1 failed or incomplete, 2 panic, 3 drain cut short, 69 broker unavailable, 78 configuration.
-The report goes to [report] dir, a summary to stderr.`,
-		Args: cobra.NoArgs,
+		Short: "Consume until something asks it to stop, then end well",
+		Long: `Consume until SIGTERM, SIGINT, SIGQUIT or a fault, then shut down in phases
+under one deadline. A second SIGTERM or SIGINT, or SIGQUIT, cuts the drain short;
+one more seals the report at once, with what is known.
+
+The report goes to the directory in [report], log lines and a summary to stderr.
+The exit code is the report's:
+
+    0  clean
+    1  failed or incomplete
+    2  panic (of a task or closer, never of a handler)
+    3  drain cut short: force was used, or a handler did not come back
+   64  usage
+   69  the broker was not available at the start
+   78  the configuration is not valid, or the broker refused it
+` + beats,
+		Args:                  noArguments,
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := newLogger(cmd.ErrOrStderr(), format)
 			if err != nil {
@@ -71,42 +88,69 @@ The report goes to [report] dir, a summary to stderr.`,
 			}
 			c, err := managed.New(cfg)
 			if err != nil {
-				return &exitError{exitConfiguration, err}
+				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
 			}
-			for _, w := range file.Warnings {
-				logger.Warn(w.String())
-			}
-			return finish(p, c, nil)
+			outlivePipes()
+			bounded(stderrPatience, func() {
+				for _, w := range file.Warnings {
+					logger.Warn(w.String())
+				}
+			})
+			return summarised(c, consume(p, c, nil))
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&format, "log", "text", "log format on stderr: text or json")
+	cmd.Flags().StringVar(&format, "log", "text", "`FORMAT` of log lines: text or json")
 	return cmd
 }
 
-// finish runs c to its end, prints the summary to stderr as far as stderr takes it in time, and returns the exit code.
-func finish(p process, c *managed.Consumer, setup func(context.Context, *managed.Consumer) error) error {
+// outlivePipes makes a write to a pipe that nobody reads any more an error. By itself the Go runtime ends the process at the
+// first such write to stdout or stderr: a log collector that dies would take the consumer with it. The signal is caught, not
+// ignored: that children would inherit.
+func outlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// consume runs c to its end and returns why it never began, if it did not.
+func consume(p process, c *managed.Consumer, setup func(context.Context, *managed.Consumer) error) *managed.StartError {
 	err := c.RunWith(context.Background(), managed.RunConfig{Signals: p.signals, Setup: setup})
-	d, ok := c.ShutdownReport()
-	if !ok {
-		return &exitError{code: c.ExitCode(), err: err}
-	}
-	text := report.Summary(&d)
-	if start, ok := errors.AsType[*managed.StartError](err); ok {
-		text = "lastcall: " + report.Redact(start.Error()) + "\n" + text
-	}
-	writeBounded(os.Stderr, text, summaryPatience)
-	return &exitError{code: d.ExitCode}
+	start, _ := errors.AsType[*managed.StartError](err)
+	return start // how it ended otherwise stands in the report
 }
 
-// summaryPatience is how long a reader of stderr may take for the last lines; a full pipe must not keep the process.
-const summaryPatience = 100 * time.Millisecond
+// summarised prints how c ended to stderr, as far as stderr takes it in time, and returns the exit code.
+func summarised(c *managed.Consumer, start *managed.StartError) error {
+	d, ok := c.ShutdownReport()
+	text := ""
+	if start != nil {
+		text = "lastcall: " + report.Redact(start.Error()) + "\n"
+	}
+	if ok {
+		text += report.Summary(&d)
+	}
+	writeBounded(os.Stderr, text, stderrPatience)
+	return ended(c)
+}
+
+// ended carries the report's exit code, 1 without a report.
+func ended(c *managed.Consumer) error {
+	if code := c.ExitCode(); code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// stderrPatience is how long a reader of stderr may take for what is not logged; a full pipe must not keep the process.
+const stderrPatience = 100 * time.Millisecond
 
 func writeBounded(w io.Writer, text string, patience time.Duration) {
+	bounded(patience, func() { _, _ = io.WriteString(w, text) })
+}
+
+// bounded calls f and does not wait for it longer than patience.
+func bounded(patience time.Duration, f func()) {
 	done := make(chan struct{})
-	go func() { // ends when the write does, or with the process
+	go func() { // ends when f's writes do, or with the process
 		defer close(done)
-		_, _ = io.WriteString(w, text)
+		f()
 	}()
 	timer := deadline.NewTimer(patience)
 	defer timer.Stop()
@@ -123,55 +167,5 @@ func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, nil)), nil
 	}
-	return nil, fmt.Errorf("--log is %q: use text or json", format)
-}
-
-// dialer makes the transport that the file names.
-func dialer(file *config.File, service managed.Service) (transport.Transport, error) {
-	if file.Broker.Kind == config.Memory {
-		b := memory.New(memory.Config{})
-		for _, s := range file.Subscriptions {
-			if s.Declare == "passive" {
-				if err := b.Declare(s.Queue, memory.Options{}); err != nil {
-					return nil, err
-				}
-			}
-		}
-		return b, nil
-	}
-	address, err := file.Broker.Address()
-	if err != nil {
-		return nil, err
-	}
-	cfg := rabbitmq.Config{URL: string(address), ConnectionName: connectionName(service)}
-	if file.Broker.URLFile != "" {
-		cfg.Credentials = func(context.Context) (string, string, error) { return credentials(file.Broker) }
-	}
-	return rabbitmq.New(cfg)
-}
-
-func connectionName(service managed.Service) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	name := service.Name
-	if name == "" {
-		name = "lastcall"
-	}
-	return fmt.Sprintf("%s@%s#%d", name, host, os.Getpid())
-}
-
-// credentials reads the file with the URL again, so that a rotated password is found at the next dial.
-func credentials(b config.Broker) (user, password string, err error) {
-	address, err := b.Address()
-	if err != nil {
-		return "", "", err
-	}
-	u, err := url.Parse(string(address))
-	if err != nil {
-		return "", "", errors.New("url_file does not hold a valid URL")
-	}
-	password, _ = u.User.Password()
-	return u.User.Username(), password, nil
+	return nil, fmt.Errorf("--log is %q: write text or json", format)
 }

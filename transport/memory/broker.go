@@ -222,7 +222,7 @@ func (b *Broker) release(streams ...*stream) {
 		for _, m := range s.outstanding.takeAll() {
 			b.settle(s.queue, m, transport.Requeue)
 		}
-		s.backlog = nil
+		s.wire = nil
 	}
 	for _, s := range streams {
 		s.queue.dispatch()

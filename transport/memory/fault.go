@@ -277,7 +277,7 @@ func (s *session) resume() {
 	}
 	s.silent = false
 	for _, st := range slices.Clone(s.streams) {
-		st.takeBacklog()
+		st.takeWire()
 		wake(st.readable)
 	}
 	if s.closing && !s.closeTaken {

@@ -48,12 +48,10 @@ func TestWithheldReplies(t *testing.T) {
 			}
 			p.want(b, "written ack 1")
 			p.Cancel() // too late
-			q := b.consume(b.session, one("q"))
-			q.settle(transport.Ack, 1)
 			b.publish("q", "b")
-			q.want(b, "failed ack 1 invalid", "deliver 1 b")
+			p.want(b, "proven 1 window", "deliver 2 b")
 			b.Release()
-			p.want(b, "proven 1 reply", "barrier at 1s", "close_written at 1s", "close_ok at 1s", `ended close_ok by "us" of stream`)
+			p.want(b, "barrier at 1s", "close_written at 1s", "close_ok at 1s", `ended close_ok by "us" of stream`)
 		})
 	})
 
@@ -403,5 +401,28 @@ func TestBlocked(t *testing.T) {
 		p.want(b, "blocked at 0s: low on memory", "deliver 1 a")
 		b.Unblock()
 		p.want(b, "unblocked at 0s")
+	})
+}
+
+// cutter cuts its session at the first delivery.
+type cutter struct {
+	tape
+	session transport.Session
+}
+
+func (c *cutter) Deliver(d *transport.Delivery) {
+	c.tape.Deliver(d)
+	c.session.Cut()
+}
+
+func TestCutStopsTheDeliveriesThatHadArrived(t *testing.T) {
+	bubble(t, plain, func(b *bench) {
+		b.publish("q", "a", "b", "c")
+		c := &cutter{tape: tape{start: b.start}, session: b.session}
+		if _, err := b.session.Consume(b.Context(), transport.Subscription{Queue: "q", Prefetch: 3}, c); err != nil {
+			b.Fatal(err)
+		}
+		c.want(b, "deliver 1 a", "cut at 0s", `ended cut by "us" of session`)
+		b.wantReady("q", "a", "b", "c")
 	})
 }

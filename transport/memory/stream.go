@@ -38,8 +38,8 @@ type stream struct {
 	outstanding outstanding
 	in          []frame // sent, not yet read
 
-	wrote      uint64  // settlements
-	backlog    []frame // written to a silent peer
+	wrote      uint64     // settlements
+	wire       []outgoing // written, not yet taken by the broker
 	cancelSent bool
 	closeSent  bool
 	pending    frameKind // the request that waits for its answer, 0 if none: a channel has one reply slot
@@ -53,20 +53,25 @@ type frameKind uint8
 
 const (
 	frameDelivery frameKind = iota + 1
-	frameSettlement
 	frameCancel
 	frameBarrier
 	frameClose
 )
 
-// frame is a delivery or an answer on the way in, a settlement or a request on the way out.
+// frame is a delivery or an answer, on the way in.
 type frame struct {
 	kind        frameKind
 	redelivered bool
-	verb        transport.Verb
 	n           uint64 // a tag; in an answer: the settlements taken before the request
 	returns     uint64
 	message     *message
+}
+
+// outgoing is a request or, without one, a settlement, on the way out.
+type outgoing struct {
+	request frameKind
+	verb    transport.Verb
+	tag     uint64
 }
 
 func newStream(s *session, q *queue, sink transport.Sink, tag string, sub transport.Subscription) *stream {

@@ -9,7 +9,8 @@ import (
 // pass is what one write of a stream's writer took and what became of it. Its slices are used again.
 type pass struct {
 	taken, written, refused, failed []*transport.Settlement
-	err                             error // of failed
+	err                             error     // of failed
+	request                         frameKind // 0 if none
 }
 
 // write sends what is submitted and asked for until the stream has ended.
@@ -22,56 +23,56 @@ func (s *stream) write() {
 			runtime.Gosched()
 			cancel, closing := s.cancelAsked.Load(), s.closeAsked.Load() // before Take: what was submitted earlier goes first
 			p.taken = s.submitted.Take(p.taken[:0])
-			request, ended := s.transmit(&p, cancel, closing)
+			ended := s.transmit(&p, cancel, closing)
 			s.report(&p)
 			if ended {
 				return
 			}
-			if request != 0 {
-				s.ask(request)
-			} else if len(p.taken) == 0 {
-				break
+			if len(p.written) == 0 && p.request == 0 {
+				if len(p.taken) == 0 {
+					break
+				}
+				continue
 			}
+			s.broker.mu.Lock()
+			if !s.session.silent {
+				s.takeWire()
+			}
+			s.broker.mu.Unlock()
 		}
 	}
 }
 
-// transmit writes p.taken and chooses the request to send after it, 0 if none.
-func (s *stream) transmit(p *pass, cancel, closing bool) (request frameKind, ended bool) {
+// transmit puts p.taken on the wire, and after it a request if there is one to send.
+func (s *stream) transmit(p *pass, cancel, closing bool) (ended bool) {
 	b := s.broker
-	p.written, p.refused, p.failed, p.err = p.written[:0], p.refused[:0], p.failed[:0], nil
+	p.written, p.refused, p.failed, p.err, p.request = p.written[:0], p.refused[:0], p.failed[:0], nil, 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.end.Kind != 0 || s.closeSent || s.session.closing {
 		p.failed, p.err = append(p.failed, p.taken...), s.closedError("settle")
-		return 0, s.end.Kind != 0
+		return s.end.Kind != 0
 	}
 	for _, x := range p.taken {
 		e := s.outstanding.find(x.Tag)
-		switch {
-		case e == nil || e.written || x.Verb < transport.Ack || x.Verb > transport.Reject:
+		if e == nil || e.written || x.Verb < transport.Ack || x.Verb > transport.Reject {
 			p.refused = append(p.refused, x)
-		case b.failWrites > 0:
-			b.failWrites--
-			e.written = true
-			p.failed, p.err = append(p.failed, x), b.failure
-		default:
-			p.written = append(p.written, x)
-			s.wrote++
-			if s.session.silent {
-				e.written = true
-				s.backlog = append(s.backlog, frame{kind: frameSettlement, n: x.Tag, verb: x.Verb})
-				continue
-			}
-			s.taken++
-			b.settle(s.queue, s.outstanding.settle(e), x.Verb)
+			continue
 		}
+		e.written = true
+		if b.failWrites > 0 {
+			b.failWrites--
+			p.failed, p.err = append(p.failed, x), b.failure
+			continue
+		}
+		p.written = append(p.written, x)
+		s.wire = append(s.wire, outgoing{verb: x.Verb, tag: x.Tag})
 	}
-	if len(p.written) > 0 {
-		s.queue.offer(s)
-		s.queue.dispatch()
+	s.wrote += uint64(len(p.written))
+	if p.request = s.nextRequest(cancel, closing); p.request != 0 {
+		s.wire = append(s.wire, outgoing{request: p.request})
 	}
-	return s.nextRequest(cancel, closing), false
+	return false
 }
 
 // nextRequest chooses what to ask, one thing at a time: the cancel, and for a close first a barrier if settlements are not
@@ -92,7 +93,8 @@ func (s *stream) nextRequest(cancel, closing bool) frameKind {
 	return s.pending
 }
 
-// report tells the sink what became of a pass.
+// report tells the sink what left and what did not. The broker takes nothing of it before, so that what follows from it is
+// heard later; and what the sink submits in these calls leaves after it, for nobody else writes.
 func (s *stream) report(p *pass) {
 	if len(p.written) > 0 {
 		s.sink.Written(p.written, now())
@@ -104,24 +106,11 @@ func (s *stream) report(p *pass) {
 	if len(p.failed) > 0 {
 		s.sink.Failed(p.failed, p.err)
 	}
-}
-
-// ask sends a request. What the sink submits when it observes that it left goes after it, for nobody else writes.
-func (s *stream) ask(request frameKind) {
-	switch request {
+	switch p.request {
 	case frameCancel:
 		s.sink.Observe(transport.Observation{Kind: transport.ObservedCancelWritten, At: now()})
 	case frameClose:
 		s.sink.Observe(transport.Observation{Kind: transport.ObservedCloseWritten, At: now()})
-	}
-	s.broker.mu.Lock()
-	defer s.broker.mu.Unlock()
-	switch {
-	case s.end.Kind != 0:
-	case s.session.silent:
-		s.backlog = append(s.backlog, frame{kind: request})
-	default:
-		s.take(request)
 	}
 }
 
@@ -145,18 +134,17 @@ func (s *stream) take(request frameKind) {
 	})
 }
 
-// takeBacklog is the broker's act on everything that was written while it was silent.
-func (s *stream) takeBacklog() {
-	backlog := s.backlog
-	s.backlog = nil
-	for _, f := range backlog {
-		if f.kind != frameSettlement {
-			s.take(f.kind)
+// takeWire is the broker's act on everything that was written and that it has not taken yet.
+func (s *stream) takeWire() {
+	wire := s.wire
+	s.wire = s.wire[:0]
+	for _, f := range wire {
+		if f.request != 0 {
+			s.take(f.request)
 			continue
 		}
-		e := s.outstanding.find(f.n)
 		s.taken++
-		s.broker.settle(s.queue, s.outstanding.settle(e), f.verb)
+		s.broker.settle(s.queue, s.outstanding.settle(s.outstanding.find(f.tag)), f.verb)
 	}
 	s.queue.offer(s)
 	s.queue.dispatch()

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -19,7 +20,8 @@ import (
 // Two write to it: amqp091, whose frames may come in several pieces, and the streams' writers. Only whole frames go on to the
 // socket, so neither can tear the other's.
 type conn struct {
-	plain  io.ReadWriter // the socket, or TLS on it
+	in     *bufio.Reader // from out; large, because amqp091 reads 4 KiB at a time
+	out    io.Writer     // the socket, or TLS on it
 	socket net.Conn
 	broken atomic.Pointer[breakage]
 
@@ -30,6 +32,8 @@ type conn struct {
 	lanes   map[uint16]*lane
 	opened  *lane
 }
+
+const readBuffer = 64 << 10
 
 // lane is one channel as seen on its way out, from its channel.open on.
 type lane struct {
@@ -55,12 +59,12 @@ var (
 )
 
 func newConn(socket net.Conn, plain io.ReadWriter) *conn {
-	return &conn{socket: socket, plain: plain, lanes: make(map[uint16]*lane)}
+	return &conn{socket: socket, in: bufio.NewReaderSize(plain, readBuffer), out: plain, lanes: make(map[uint16]*lane)}
 }
 
 // Read is amqp091's.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.plain.Read(p)
+	n, err := c.in.Read(p)
 	if err != nil {
 		c.lost(err)
 	}
@@ -92,7 +96,7 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.leaving(f)
 	}
 	if whole > 0 {
-		if _, err := c.plain.Write(out[:whole]); err != nil {
+		if _, err := c.out.Write(out[:whole]); err != nil {
 			c.lost(err)
 			return 0, err
 		}
@@ -151,7 +155,7 @@ func (c *conn) writeFrames(l *lane, frames []byte) error {
 	if l.shut {
 		return errChannelShut
 	}
-	if _, err := c.plain.Write(frames); err != nil {
+	if _, err := c.out.Write(frames); err != nil {
 		c.lost(err)
 		_ = c.socket.Close()
 		return err

@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/transport"
 )
 
@@ -19,6 +20,24 @@ var endCases = []testCase{
 			e.Errorf("the session's end changed to %s", k)
 		}
 		e.wantLeft(q, messageIDs(0, 10)...)
+	}},
+
+	{name: "what a cut session had goes to others at once", test: func(e *env) {
+		first, q := e.dial(), e.queue(5)
+		e.open(first, q, 5).awaitDeliveries(5)
+		other := e.openAuto(e.dial(), q, 5, transport.Ack)
+		began := deadline.Now()
+		first.Cut()
+		other.awaitWritten(5)
+		if took := deadline.Since(began); took > prompt {
+			e.Errorf("it took %s", took)
+		}
+		for _, d := range other.got() {
+			if !d.Redelivered {
+				e.Errorf("%s is not marked as redelivered", d.MessageID)
+			}
+		}
+		e.closeStream(other)
 	}},
 
 	{name: "nothing comes after the end", test: func(e *env) {
