@@ -77,18 +77,23 @@ const (
 	fateInterrupted
 )
 
-// killAt returns the instant by which a child process must be killed that was asked to end because of cause.
+// killAt returns the instant by which a child process must be killed that was asked to end because of cause, as it stands now:
+// a force given later brings it nearer.
 func (d *Delivery) killAt(cause error) time.Time {
-	switch cause {
-	case ErrDeliveryTimeout:
-		if root := d.stream.sub.consumer.coordinator.Root(); root != nil {
-			return d.limits.Cap(root.Instants()).Hard
-		}
-		return d.limits.Hard
-	case ErrForced, ErrDeadline:
-		if f := d.stream.sub.consumer.forcing.Load(); f != nil {
-			return deadline.KillAt(f.at, f.end)
+	c := d.stream.sub.consumer
+	at := deadline.Now().Add(deadline.DefaultForceWindow)
+	if cause == ErrDeliveryTimeout {
+		at = d.limits.Hard
+		if root := c.coordinator.Root(); root != nil {
+			at = d.limits.Cap(root.Instants()).Hard
 		}
 	}
-	return deadline.Now().Add(deadline.DefaultForceWindow)
+	if f := c.forcing.Load(); f != nil {
+		byForce := deadline.KillAt(f.at, f.end)
+		if cause == ErrForced || cause == ErrDeadline {
+			return byForce
+		}
+		at = deadline.Earlier(at, byForce)
+	}
+	return at
 }

@@ -44,7 +44,7 @@ func (s *outputStream) copy(r io.Reader) {
 			break
 		}
 	}
-	if len(s.line) > 0 || s.cut {
+	if len(s.line) > 0 {
 		s.flush()
 	}
 }

@@ -228,6 +228,20 @@ func TestExecBody(t *testing.T) {
 	}
 }
 
+// TestExecPrompt: the grace for output is for what a child leaves behind, and nobody else waits for it.
+func TestExecPrompt(t *testing.T) {
+	const n = 20
+	began := deadline.Now()
+	for range n {
+		if out, _ := run(t, shell("echo x; echo y >&2"), []byte("body")); out != Ack {
+			t.Fatalf("outcome = %s, %v", out.Verdict(), out.Cause())
+		}
+	}
+	if took := deadline.Since(began); took > n*outputGrace {
+		t.Errorf("%d children took %s", n, took)
+	}
+}
+
 // TestExecBodyUnread: a child that does not want the body is neither kept waiting nor at fault.
 func TestExecBodyUnread(t *testing.T) {
 	body := make([]byte, 8<<20)
@@ -428,13 +442,13 @@ func TestExecNoticeTooLate(t *testing.T) {
 func TestExecNotStarted(t *testing.T) {
 	leaks(t)
 	file := filepath.Join(t.TempDir(), "touched")
-	cfg := ExecConfig{Command: []string{"/usr/bin/touch", file}}
+	cfg := ExecConfig{Command: []string{"/usr/bin/touch", file}, TermExitZero: TermExitZeroAck}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrForced)
 	c := child{cfg: cfg, killAt: never, log: slog.New(newLines())}
 	out := cfg.outcome(c.run(ctx))
-	if out.Verdict() != VerdictError || !errors.Is(out.Cause(), ErrForced) {
-		t.Errorf("outcome = %s, %v", out.Verdict(), out.Cause())
+	if want := ErrForced.Error() + " (child: not started)"; out.Verdict() != VerdictError || !errors.Is(out.Cause(), ErrForced) || out.Cause().Error() != want {
+		t.Errorf("outcome = %s, %v; want %s", out.Verdict(), out.Cause(), want)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the program has run: %v", err)

@@ -319,7 +319,7 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 
 	if isPanic {
 		sub.consumer.log.Error("handler panicked", "queue", d.Queue, "delivery_tag", d.Tag, "message_id", report.Redact(d.MessageID),
-			"panic", d.detail, "stack", report.Redact(string(panicked.Stack)))
+			"panic", d.detail, "stack", report.RedactLines(string(panicked.Stack), maxStackText))
 	}
 	if fault {
 		sub.consumer.fault(fmt.Sprintf("%q: its handler could not be started %d times in a row", sub.Queue, maxStartFailures), out.cause)
@@ -328,6 +328,7 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 
 const (
 	maxRequeueClasses = 32
+	maxStackText      = 8 << 10 // bytes of a panic's stack in the log
 	maxStartFailures  = 5
 )
 

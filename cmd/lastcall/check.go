@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ more time than the platform grants.
 			case errors > 0:
 				return &exitError{code: exitConfiguration}
 			case warnings > 0:
-				return print(cmd.OutOrStdout(), fmt.Sprintf("%s: valid, but see above\n", flags.file))
+				return print(cmd.OutOrStdout(), flags.file+": valid, with warnings\n")
 			}
 			return print(cmd.OutOrStdout(), flags.file+": valid\n")
 		},
@@ -130,14 +131,33 @@ func explanation(file *config.File) (string, error) {
 	for _, s := range file.Subscriptions {
 		d := deadline.ForDelivery(start, time.Duration(s.HandlerTimeout))
 		line("  %s (%s)", s.Queue, s.Declare)
-		line("    exec       %s", strings.Join(s.Exec, " "))
+		line("    exec       %s", command(s.Exec))
 		line("    prefetch   %d, concurrency %d", s.Prefetch, s.Concurrency)
 		line("    timeout    %s, with SIGTERM after %s", short(d.Hard.Sub(start)), short(d.Notice.Sub(start)))
 		line("    on error   %s", onError(s))
-		line("    at a stop  %s", s.Drain)
+		line("    at a stop  %s", drains[s.Drain])
 	}
 	line("")
 	return b.String(), nil
+}
+
+// drains says what a drain mode does with what was received and not started.
+var drains = map[string]string{
+	"auto":              "hand back what has not started, unless returns are counted (auto)",
+	"hand_back":         "hand back what has not started (hand_back)",
+	"finish_prefetched": "handle what was prefetched first (finish_prefetched)",
+	"ordered":           "finish the current one, keep the order of the rest (ordered)",
+}
+
+// command writes arguments so that it can be seen where each ends.
+func command(arguments []string) string {
+	shown := make([]string, len(arguments))
+	for i, a := range arguments {
+		if shown[i] = a; a == "" || strings.ContainsAny(a, " \t\n\"'\\") {
+			shown[i] = strconv.Quote(a)
+		}
+	}
+	return strings.Join(shown, " ")
 }
 
 func onError(s config.Subscription) string {

@@ -62,6 +62,7 @@ func execute(p process) int {
 	root.SetUsageTemplate(usageTemplate)
 	group(root)
 	root.AddCommand(demoCommand(p), runCommand(p), checkCommand(p), reportCommand(p), versionCommand(p))
+	root.SetHelpCommand(helpCommand())
 	root.SetArgs(p.args)
 	cmd, err := root.ExecuteC()
 	if err == nil {
@@ -98,17 +99,39 @@ func group(cmd *cobra.Command) {
 	cmd.Use += " COMMAND"
 	cmd.DisableFlagsInUseLine = true
 	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Help() // what stderr does not take nobody misses
 			return &exitError{code: exitUsage}
 		}
-		err := fmt.Errorf("unknown command %q", args[0])
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
-		}
-		return err
+		return unknown(cmd, args[0])
+	}
+}
+
+func unknown(group *cobra.Command, name string) error {
+	if near := group.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %q?", name, near[0])
+	}
+	return fmt.Errorf("unknown command %q", name)
+}
+
+// helpCommand is cobra's, except that it does not answer with something else where it knows nothing.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [COMMAND]",
+		Hidden: true,
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, rest, err := help.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = unknown(cmd, rest[0])
+			}
+			if err != nil {
+				return err
+			}
+			return cmd.Help()
+		},
 	}
 }
 

@@ -29,10 +29,10 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "config", "c", "", "configuration `FILE` (required)")
-	flags.DurationVar(&f.overrides.ShutdownTimeout, "shutdown-timeout", 0, "how long the whole shutdown may take, such as 30s\n(LASTCALL_SHUTDOWN_TIMEOUT)")
-	flags.DurationVar(&f.overrides.PlatformGrace, "grace", 0, "what the platform grants between its signal and\nits kill, such as 45s (LASTCALL_PLATFORM_GRACE)")
-	flags.StringVar(&f.overrides.BrokerURL, "broker-url", "", "`URL` of the broker; others can see a password in it,\nthe environment is safer (LASTCALL_BROKER_URL)")
-	flags.StringVar(&f.overrides.ReportDir, "report-dir", "", "`DIR` for reports (LASTCALL_REPORT_DIR)")
+	flags.DurationVar(&f.overrides.ShutdownTimeout, "shutdown-timeout", 0, "the whole shutdown may take `TIME`, such as 30s (LASTCALL_SHUTDOWN_TIMEOUT)")
+	flags.DurationVar(&f.overrides.PlatformGrace, "grace", 0, "the platform kills `TIME` after its signal (LASTCALL_PLATFORM_GRACE)")
+	flags.StringVar(&f.overrides.BrokerURL, "broker-url", "", "`URL` of the broker; a password is better kept in the environment (LASTCALL_BROKER_URL)")
+	flags.StringVar(&f.overrides.ReportDir, "report-dir", "", "reports go to `DIR` (LASTCALL_REPORT_DIR)")
 }
 
 // beats says how a value is found that is given more than once.
@@ -100,7 +100,7 @@ The exit code is the report's:
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&format, "log", "text", "`FORMAT` of log lines: text or json")
+	cmd.Flags().StringVar(&format, "log", "text", "log lines are `FORMAT`, text or json")
 	return cmd
 }
 

@@ -212,17 +212,22 @@ func (b *Broker) bury(q *queue, m *message, reason string) {
 	}
 }
 
-// release ends the broker's side of streams: their consumers are gone, and everything unsettled goes back before anybody
-// gets any of it.
+// release ends the broker's side of streams: their consumers are gone, the settlements that were on the way arrive unless
+// nothing does, and everything unsettled goes back before anybody gets any of it.
 func (b *Broker) release(streams ...*stream) {
 	for _, s := range streams {
 		s.queue.detach(s)
 	}
 	for _, s := range streams {
+		for _, f := range s.wire {
+			if f.request == 0 && !s.session.silent {
+				s.takeSettlement(f)
+			}
+		}
+		s.wire = nil
 		for _, m := range s.outstanding.takeAll() {
 			b.settle(s.queue, m, transport.Requeue)
 		}
-		s.wire = nil
 	}
 	for _, s := range streams {
 		s.queue.dispatch()

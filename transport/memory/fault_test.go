@@ -89,6 +89,9 @@ func TestWithheldReplies(t *testing.T) {
 				b.Errorf("Session.Close returned %v", err)
 			}
 			p.want(b, "connection_close_ok at 1s", `ended close_ok by "us" of session`)
+			if err := p.Close(b.Context()); transport.KindOf(err) != transport.KindClosed {
+				b.Errorf("Close returned %v after the session's", err)
+			}
 			b.Release()
 			p.want(b)
 		})
@@ -404,15 +407,38 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
-// cutter cuts its session at the first delivery.
+// cutter cuts its session at the first delivery, or at the first write if it acks.
 type cutter struct {
 	tape
 	session transport.Session
+	acks    bool
 }
 
 func (c *cutter) Deliver(d *transport.Delivery) {
 	c.tape.Deliver(d)
+	if !c.acks {
+		c.session.Cut()
+	}
+}
+
+func (c *cutter) Written(batch []*transport.Settlement, at time.Time) {
+	c.tape.Written(batch, at)
 	c.session.Cut()
+}
+
+func TestWhatWasWrittenBeforeACutArrives(t *testing.T) {
+	bubble(t, plain, func(b *bench) {
+		b.publish("q", "a", "b", "c")
+		c := &cutter{tape: tape{start: b.start}, session: b.session, acks: true}
+		var err error
+		if c.Stream, err = b.session.Consume(b.Context(), transport.Subscription{Queue: "q", Prefetch: 3}, c); err != nil {
+			b.Fatal(err)
+		}
+		c.want(b, "deliver 1 a", "deliver 2 b", "deliver 3 c")
+		c.settle(transport.Ack, 2)
+		c.want(b, "written ack 2", "cut at 0s", `ended cut by "us" of session`)
+		b.wantReady("q", "a", "c")
+	})
 }
 
 func TestCutStopsTheDeliveriesThatHadArrived(t *testing.T) {

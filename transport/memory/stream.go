@@ -115,7 +115,7 @@ func (s *stream) Cancel() {
 
 func (s *stream) Close(ctx context.Context) error {
 	s.broker.mu.Lock()
-	helpless := s.pending != 0 && s.pending == s.givenUp
+	helpless := s.end.Kind == 0 && s.pending != 0 && s.pending == s.givenUp
 	s.broker.mu.Unlock()
 	if helpless {
 		return &transport.Error{Kind: transport.KindUnanswered, Op: "close", Subject: s.queue.name,

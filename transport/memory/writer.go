@@ -28,17 +28,15 @@ func (s *stream) write() {
 			if ended {
 				return
 			}
-			if len(p.written) == 0 && p.request == 0 {
-				if len(p.taken) == 0 {
-					break
+			if len(p.written) > 0 || p.request != 0 {
+				s.broker.mu.Lock()
+				if !s.session.silent {
+					s.takeWire()
 				}
-				continue
+				s.broker.mu.Unlock()
+			} else if len(p.taken) == 0 {
+				break
 			}
-			s.broker.mu.Lock()
-			if !s.session.silent {
-				s.takeWire()
-			}
-			s.broker.mu.Unlock()
 		}
 	}
 }
@@ -141,13 +139,17 @@ func (s *stream) takeWire() {
 	for _, f := range wire {
 		if f.request != 0 {
 			s.take(f.request)
-			continue
+		} else {
+			s.takeSettlement(f)
 		}
-		s.taken++
-		s.broker.settle(s.queue, s.outstanding.settle(s.outstanding.find(f.tag)), f.verb)
 	}
 	s.queue.offer(s)
 	s.queue.dispatch()
+}
+
+func (s *stream) takeSettlement(f outgoing) {
+	s.taken++
+	s.broker.settle(s.queue, s.outstanding.settle(s.outstanding.find(f.tag)), f.verb)
 }
 
 // failLate reports what was submitted after write had returned. One caller at a time does so; the others leave theirs to it.

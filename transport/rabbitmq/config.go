@@ -45,25 +45,18 @@ type Config struct {
 	TLS *tls.Config
 }
 
-// endpoint is a Config after validation.
+// endpoint is a Config after validation. No field of it holds a secret, so that none is printed with it.
 type endpoint struct {
-	addr           string // host and port
-	vhost          string
-	user, password string
-	external       bool
-	tls            *tls.Config // nil without TLS
-	channelMax     uint16
-	name           string
-	heartbeat      time.Duration
-	timeout        time.Duration
-	credentials    func(ctx context.Context) (user, password string, err error)
+	addr        string // host and port
+	vhost       string
+	credentials func(ctx context.Context) (user, password string, err error)
+	external    bool
+	tls         *tls.Config // nil without TLS
+	channelMax  uint16
+	name        string
+	heartbeat   time.Duration
+	timeout     time.Duration
 }
-
-// String shows where the endpoint is and no secret.
-func (e endpoint) String() string { return e.addr }
-
-// GoString is String: a dump shows no secret either.
-func (e endpoint) GoString() string { return e.addr }
 
 // newEndpoint validates cfg. Its errors quote no part of the URL: where it is wrong, any part may be a piece of the password.
 func newEndpoint(cfg Config) (endpoint, error) {
@@ -76,12 +69,15 @@ func newEndpoint(cfg Config) (endpoint, error) {
 		return endpoint{}, invalid("broker URL", `the URL must be amqp://user:password@host:port/vhost or amqps://…, with numbers where numbers belong; it is not shown because it may hold a password`)
 	}
 	e := endpoint{
-		addr: net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)), vhost: uri.Vhost, user: uri.Username, password: uri.Password,
+		addr: net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)), vhost: uri.Vhost,
 		channelMax: uri.ChannelMax, name: cfg.ConnectionName, credentials: cfg.Credentials,
 		heartbeat: DefaultHeartbeat, timeout: DefaultDialTimeout,
 	}
 	if err := e.parameters(u.Query()); err != nil {
 		return endpoint{}, err
+	}
+	if e.credentials == nil {
+		e.credentials = func(context.Context) (string, string, error) { return uri.Username, uri.Password, nil }
 	}
 	if cfg.Heartbeat != 0 {
 		e.heartbeat = cfg.Heartbeat

@@ -40,7 +40,8 @@ func (t *Transport) Dial(ctx context.Context) (transport.Session, error) {
 	e := t.endpoint
 	ctx, cancel := deadline.Timeout(ctx, e.timeout, errDialTimeout)
 	defer cancel()
-	if err := e.ask(ctx); err != nil {
+	user, password, err := e.ask(ctx)
+	if err != nil {
 		return nil, &transport.Error{Kind: transport.KindUnavailable, Op: "get credentials for", Subject: e.addr, Err: err}
 	}
 	c, err := e.connect(ctx)
@@ -48,7 +49,7 @@ func (t *Transport) Dial(ctx context.Context) (transport.Session, error) {
 		return nil, err
 	}
 	uncut := context.AfterFunc(ctx, c.cut)
-	client, err := amqp.Open(c, e.handshake())
+	client, err := amqp.Open(c, e.handshake(user, password))
 	if uncut() && err == nil {
 		return newSession(c, client, e), nil
 	}
@@ -62,11 +63,8 @@ func (t *Transport) Dial(ctx context.Context) (transport.Session, error) {
 	return nil, err
 }
 
-// ask replaces the credentials by what the configured function says.
-func (e *endpoint) ask(ctx context.Context) error {
-	if e.credentials == nil {
-		return nil
-	}
+// ask gets user and password.
+func (e *endpoint) ask(ctx context.Context) (user, password string, err error) {
 	type answer struct {
 		user, password string
 		err            error
@@ -79,10 +77,9 @@ func (e *endpoint) ask(ctx context.Context) error {
 	}()
 	select {
 	case a := <-answers:
-		e.user, e.password = a.user, a.password
-		return a.err
+		return a.user, a.password, a.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", "", context.Cause(ctx)
 	}
 }
 
@@ -106,12 +103,12 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 }
 
 // handshake is what amqp091 is told.
-func (e *endpoint) handshake() amqp.Config {
+func (e *endpoint) handshake(user, password string) amqp.Config {
 	properties := amqp.Table{"product": "Lastcall", "platform": runtime.Version()}
 	if e.name != "" {
 		properties["connection_name"] = e.name
 	}
-	var way amqp.Authentication = &amqp.PlainAuth{Username: e.user, Password: e.password}
+	var way amqp.Authentication = &amqp.PlainAuth{Username: user, Password: password}
 	if e.external {
 		way = &amqp.ExternalAuth{}
 	}
@@ -148,9 +145,9 @@ func handshakeError(c *conn, addr string, err error) error {
 		return e
 	}
 	if b := c.broken.Load(); b != nil {
-		err = b.err
+		return dialError("handshake", addr, b.err)
 	}
-	return dialError("handshake", addr, err)
+	return &transport.Error{Kind: transport.KindUnavailable, Op: "handshake", Subject: addr, Text: "the peer does not speak AMQP 0-9-1"}
 }
 
 // cause is what ended ctx, as an error even if it has not ended.
