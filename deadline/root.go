@@ -67,7 +67,6 @@ func (r *Root) ForceEnd(a time.Time) time.Time {
 // limit is a context that ends at an instant picked from the root, and follows the root when it shortens.
 type limit struct {
 	context.Context
-	root   *Root
 	pick   func(Instants) time.Time
 	cancel context.CancelCauseFunc
 	cause  error
@@ -78,11 +77,12 @@ type limit struct {
 }
 
 // Context returns a context that ends, with cause, at the instant pick chooses. When the root shortens, pick is asked again
-// and the context's deadline moves forward, never back. The cancel function releases it and must be called.
+// and the context's deadline moves forward, never back. pick is a pure function: it is called from ForceAt, and must not block
+// or take a lock. The cancel function releases the context and must be called.
 // After the end ctx.Err() is context.Canceled; read context.Cause.
 func (r *Root) Context(parent context.Context, pick func(Instants) time.Time, cause error) (context.Context, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(parent)
-	l := &limit{Context: inner, root: r, pick: pick, cancel: cancel, cause: cause}
+	l := &limit{Context: inner, pick: pick, cancel: cancel, cause: cause}
 	r.mu.Lock()
 	in := r.in
 	r.limits[l] = struct{}{}

@@ -55,7 +55,7 @@ func TestCase_E01_CloseWaitsForHandlers(t *testing.T) {
 		d := s.stop()
 		s.verdict(d, report.GracefulCompleted, 0, report.Sheet{Received: 40, Started: 20, Acked: 20, HandedBack: 20})
 		s.within(1900 * time.Millisecond)
-		s.agrees(d, queue, published)
+		s.agrees(d, queue, published, acked)
 
 		last := at(d, s.calls.last())
 		phases := phaseTimes(t, d)
@@ -401,7 +401,7 @@ func TestCase_E05_TheReportComesAfterTheLastLine(t *testing.T) {
 		d := s.stop()
 		s.verdict(d, report.GracefulCompleted, 0, report.Sheet{Received: 1, Started: 1, Acked: 1})
 		s.within(2 * time.Second)
-		s.agrees(d, queue, []string{"m1"})
+		s.agrees(d, queue, []string{"m1"}, acked)
 		check(t, &l, d, dir)
 	})
 	t.Run("to the instant", func(t *testing.T) {

@@ -217,22 +217,27 @@ func (s *stand) left(queue string, n int) []rabbittest.Message {
 	}
 }
 
-// agrees holds the broker against handlers and report: what a handler acked or rejected is gone, everything else of published
-// can be consumed again, once, and is marked as redelivered if the report says that we had it. It is for messages that were
-// delivered to this consumer at most once. It returns what was left.
-func (s *stand) agrees(d report.ShutdownReport, queue string, published []string) []rabbittest.Message {
+// acked and settled: the handler said what ends a message.
+func acked(c call) bool   { return c.Verdict == managed.VerdictAck }
+func settled(c call) bool { return acked(c) || c.Verdict == managed.VerdictReject }
+
+// agrees holds the broker against handlers and report: what handlers have done with is gone, everything else of published can
+// be consumed again, once, and is marked as redelivered if the report says that we had it. It is for messages that were
+// delivered to this consumer at most once.
+func (s *stand) agrees(d report.ShutdownReport, queue string, published []string, done func(call) bool) {
 	s.t.Helper()
-	gone := make(map[string]bool)
+	gone, n := make(map[string]int), uint64(0)
 	for _, c := range s.calls.all() {
-		if c.Queue == queue && (c.Verdict == managed.VerdictAck || c.Verdict == managed.VerdictReject) {
-			gone[c.ID] = true
+		if c.Queue == queue && done(c) {
+			gone[c.ID]++
+			n++
 		}
 	}
 	sheet := sheetOf(d, queue).SinceStart
-	if uint64(len(gone)) != sheet.Acked+sheet.Rejected {
-		s.t.Errorf("%s: handlers acked or rejected %d, the report says %d and %d", queue, len(gone), sheet.Acked, sheet.Rejected)
+	if n != sheet.Acked+sheet.Rejected {
+		s.t.Errorf("%s: handlers have done with %d, the report says %d acked, %d rejected", queue, n, sheet.Acked, sheet.Rejected)
 	}
-	wantLeft := slices.DeleteFunc(slices.Clone(published), func(id string) bool { return gone[id] })
+	wantLeft := slices.DeleteFunc(slices.Clone(published), func(id string) bool { gone[id]--; return gone[id] >= 0 })
 	left := s.left(queue, len(wantLeft))
 	redelivered := uint64(0)
 	var got []string
@@ -248,7 +253,6 @@ func (s *stand) agrees(d report.ShutdownReport, queue string, published []string
 	if had := sheet.Received - sheet.Acked - sheet.Rejected; redelivered != had {
 		s.t.Errorf("%s: %d of those left are marked as redelivered, the report says that we had %d of them", queue, redelivered, had)
 	}
-	return left
 }
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }

@@ -401,7 +401,7 @@ func TestExecKillComesNearer(t *testing.T) {
 
 // TestExecGroupIsTold: SIGTERM reaches the child's own children.
 func TestExecGroupIsTold(t *testing.T) {
-	k := start(t, shell("(trap 'echo told; exit' TERM; echo ready; sleep 60 & wait) & trap 'wait; exit 75' TERM; wait"), nil, never)
+	k := start(t, shell("trap 'wait; exit 75' TERM; (trap 'echo told; exit' TERM; echo ready; sleep 60 & wait) & wait"), nil, never)
 	k.log.await(t, "INFO stdout ready")
 	k.cancel(ErrForced)
 	if out := <-k.done; out.Verdict() != VerdictRequeue {

@@ -291,13 +291,14 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 	}
 	panicked, isPanic := errors.AsType[*PanicError](out.cause)
 	_, isMalformed := errors.AsType[*MalformedError](out.cause)
+	_, isOversized := errors.AsType[*BodySizeError](out.cause)
 	_, isStart := errors.AsType[*ExecStartError](out.cause)
 
 	sub.mu.Lock()
 	if isPanic {
 		sub.account.panics++
 	}
-	if isMalformed {
+	if isMalformed || isOversized {
 		sub.account.malformed++
 	}
 	if out.cause == errNoOutcome {

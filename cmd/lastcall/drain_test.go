@@ -77,10 +77,10 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	b.Publish(queue, ids(40)...)
 	l := runs(t, configuration{queue: queue, exec: slow, subscription: []string{"prefetch = 20", "concurrency = 4"}})
 	l.awaitStarted(1)
-	begun := time.Now()
+	first := time.Now()
 	other := consume(b, queue)
 	other.await(t, 20) // what is ready beyond the prefetch
-	time.Sleep(time.Until(begun.Add(450 * time.Millisecond)))
+	time.Sleep(time.Until(first.Add(450 * time.Millisecond)))
 	stop := l.signal(syscall.SIGTERM)
 	d := l.report()
 	out := l.lines("out")
@@ -88,14 +88,17 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	if d.Completion != report.GracefulCompleted || d.ExitCode != 0 {
 		t.Errorf("%s, exit code %d, findings %+v", d.Completion, d.ExitCode, d.Findings)
 	}
-	if !in.Conserved || !all.Conserved {
-		t.Errorf("not conserved: %+v, %+v", in, all)
+	at := d.Deliveries.AtTrigger
+	if at.Started == 0 || at.Buffered == 0 {
+		t.Errorf("at the trigger %+v: this has not been in the middle", at)
 	}
-	if at := d.Deliveries.AtTrigger; in.Started != at.Started || in.HandedBack != at.Buffered || at.Started == 0 || at.Buffered == 0 {
-		t.Errorf("at the trigger %+v; in the shutdown %+v: want the started ones started, and handed back what was prefetched and not", at, in)
+	begun := at.Started + at.Settling
+	want := report.Sheet{Received: begun + at.Buffered, Started: begun, Acked: begun, HandedBack: at.Buffered, Conserved: true}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("what was in hand (-want +got):\n%s", diff)
 	}
-	if in.Acked != in.Started+d.Deliveries.AtTrigger.Settling || uint64(len(out)) != all.Acked {
-		t.Errorf("in the shutdown %+v, since the start %+v, %d lines of handlers", in, all, len(out))
+	if !all.Conserved || all.Acked != uint64(len(out)) {
+		t.Errorf("since the start %+v, and handlers wrote %d lines", all, len(out))
 	}
 	got, last := other.await(t, 40-len(out))
 	if diff := cmp.Diff(sorted(ids(40)), sorted(slices.Concat(out, got))); diff != "" {

@@ -71,6 +71,15 @@ func (b *Broker) Queue(kind Kind, arguments ...map[string]any) string {
 	return name
 }
 
+// Delete deletes queue with all it holds; its consumers are cancelled by the broker.
+func (b *Broker) Delete(queue string) {
+	b.t.Helper()
+	b.on(func(ch *amqp.Channel) error {
+		_, err := ch.QueueDelete(queue, false, false, false)
+		return err
+	})
+}
+
 // Publish puts a message for each id at the end of queue, its body the id, and waits for the broker's confirms.
 func (b *Broker) Publish(queue string, ids ...string) {
 	b.t.Helper()
