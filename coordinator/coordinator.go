@@ -262,7 +262,7 @@ func (c *Coordinator) tryForce(t Trigger, first bool) report.Effect {
 		return report.EffectTooLate
 	case c.explicit:
 		return report.EffectNone
-	case !first && (!unfinished || c.phase > PhaseForce):
+	case !first && !unfinished:
 		return report.EffectTooLate
 	case c.notice.given():
 		c.explicit = true

@@ -135,6 +135,46 @@ func force(b *bench) report.Effect    { return b.Force(sig) }
 func abandon(b *bench) report.Effect  { return b.Abandon(sig) }
 func initiate(b *bench) report.Effect { return b.Initiate(sig) }
 
+// TestForceBetweenPhases: in the very instants in which one phase follows the other, what counts is whether anything is
+// unfinished.
+func TestForceBetweenPhases(t *testing.T) {
+	works := map[string]coordinator.Action{
+		"nothing":           {Name: "x", Phase: coordinator.PhaseCloseEvidence, Graceful: takes(0)},
+		"a drain":           {Name: "x", Phase: coordinator.PhaseDrain, Graceful: works(sec), Force: takes(100 * ms)},
+		"only a force half": {Name: "x", Phase: coordinator.PhaseDrain, Force: takes(100 * ms)},
+	}
+	const forced, late = report.EffectForce, report.EffectTooLate
+	for name, want := range map[string][]report.Effect{ // as each phase begins
+		"nothing":           {late, late, late, late, late, late},
+		"a drain":           {forced, forced, late, late, late, late},
+		"only a force half": {late, late, late, late, late, late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []report.Effect
+			for p := coordinator.PhaseCloseAdmission; p <= coordinator.PhasePublish; p++ {
+				synctest.Test(t, func(t *testing.T) {
+					var b *bench
+					b = newBench(t, 4*sec, func(_ *bench, cfg *coordinator.Config) {
+						cfg.OnPhase = func(begun coordinator.Phase, _ time.Time) {
+							if begun == p {
+								got = append(got, b.Force(sig))
+							}
+						}
+					})
+					b.register(t, works[name])
+					b.Initiate(api)
+					if r := b.record(t); r.Force.Used != (got[len(got)-1] == forced) {
+						t.Errorf("forced as %s began: %s, used %t", p, got[len(got)-1], r.Force.Used)
+					}
+				})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("effects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestEffects: what each request changes in each phase, and what the next one finds. Undisturbed, close_admission takes until
 // 0.2 s, the drain 1.2, close_evidence 1.3, the disposal 1.4; the drain's force half takes 0.4 s.
 func TestEffects(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type call struct {
 
 // calls writes down every handler call.
 type calls struct {
+	done atomic.Int64 // how many are over
 	mu   sync.Mutex
 	list []*call
 }
@@ -45,6 +47,7 @@ func (c *calls) record(next managed.Handler) managed.Handler {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			one.Ended, one.Verdict, one.Cause = time.Now(), out.Verdict(), context.Cause(ctx)
+			c.done.Add(1)
 		}()
 		return next(ctx, d)
 	}

@@ -160,10 +160,10 @@ func (c *Consumer) describeDeliveries(d *report.ShutdownReport, rec coordinator.
 		started, _ := sub.startedLocked()
 		m := sub.trigger
 		if m == nil {
-			m = &mark{}
+			m = &mark{state: sub.state}
 		}
 		s := report.Subscription{
-			Queue: sub.Queue, Prefetch: sub.Prefetch, Concurrency: sub.Concurrency, Drain: sub.Drain.String(), State: sub.state.String(),
+			Queue: sub.Queue, Prefetch: sub.Prefetch, Concurrency: sub.Concurrency, Drain: sub.Drain.String(), State: m.state.String(),
 			SinceStart: sub.account.report(started), InShutdown: m.cohort(sub.account, started), AtTrigger: m.atTrigger(),
 			HandlerUS: handlerTimes(sub.workers), RequeueCauses: sub.requeueCauses(), LoopJoined: sub.loopJoined(rec.Abandoned),
 		}

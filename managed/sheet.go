@@ -39,6 +39,7 @@ type mark struct {
 	started  uint64 // handlers called since the start
 	running  uint64 // handlers that had not returned
 	buffered uint64
+	state    subscriptionState
 }
 
 // settling is what had been started or handed back, and was not proven yet.

@@ -323,9 +323,6 @@ func (s *stream) Observe(o transport.Observation) {
 	case transport.ObservedCancelWritten:
 		s.cancelWritten()
 	case transport.ObservedCloseOK:
-		s.sub.mu.Lock()
-		s.closeOK = true
-		s.sub.mu.Unlock()
 		s.resource.End(o.At, nil)
 	}
 }
@@ -344,6 +341,11 @@ func (s *stream) cancelWritten() {
 // Ended ends the rights of every delivery of the stream in one critical section and places what can be placed.
 func (s *stream) Ended(e transport.End) {
 	err := endError(e)
+	if e.Kind == transport.EndCloseOK && !e.OfSession { // after the broker's own cancel the queue may be gone
+		s.sub.mu.Lock()
+		s.closeOK = true
+		s.sub.mu.Unlock()
+	}
 	s.finish(report.NewError(err).Text)
 	if s.sub.consumer.before(e.At) {
 		s.resource.Drop()
@@ -492,7 +494,7 @@ func (sub *subscription) unlockAll() {
 
 // markLocked takes the state at the trigger. All locks are held.
 func (sub *subscription) markLocked() {
-	m := &mark{sheet: sub.account}
+	m := &mark{sheet: sub.account, state: sub.state}
 	m.started, m.running = sub.startedLocked()
 	m.buffered = sub.account.received - m.started - sub.account.unstarted
 	sub.trigger = m

@@ -14,13 +14,16 @@ const MaxText = 512
 const (
 	hidden   = "***"
 	ellipsis = "…"
+
+	// maxInput is how much of a text is looked at: a panic may print megabytes, and a report is sealed inside its deadline.
+	maxInput = 64 << 10
 )
 
 // Redact makes text from outside fit for a report: on one line, without secrets it recognises (see the package's tests for
 // the forms), without control characters, terminal escapes and marks that reorder text, valid UTF-8, at most MaxText bytes.
 // It hides too much rather than too little. Redacting twice changes nothing.
 func Redact(text string) string {
-	return concealAndCut(strings.TrimSpace(neutralise(text, false)), MaxText)
+	return concealAndCut(strings.TrimSpace(neutralise(head(text), false)), MaxText)
 }
 
 // RedactLines is Redact for text of several lines, such as a stack: it keeps newlines and tabs, and cuts at limit bytes.
@@ -29,7 +32,16 @@ func RedactLines(text string, limit int) string {
 	if limit <= 0 {
 		limit = MaxText
 	}
-	return concealAndCut(neutralise(text, true), limit)
+	return concealAndCut(neutralise(head(text), true), limit)
+}
+
+// head cuts what is too long even to look at, at white space, so that no secret loses the part by which it is recognised.
+func head(s string) string {
+	if len(s) <= maxInput {
+		return s
+	}
+	s = s[:maxInput]
+	return s[:max(strings.LastIndexAny(s, " \t\n"), 0)] + ellipsis
 }
 
 // concealAndCut repeats itself until nothing changes, because what is hidden in one form may have stood between the parts of
@@ -87,34 +99,31 @@ var (
 	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 	// net/url quotes what it could not parse, and parts of it, which may be parts of a password.
 	unparsed = regexp.MustCompile(`(?s)\b(parse|invalid port|invalid URL escape|invalid character) \\*"(?:[^"\\]|\\.)*(?:"|\\*$)`)
-	header   = regexp.MustCompile(`(?i)\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\\*["']?\s*(?::|=>?)\s*`)
 	bearer   = regexp.MustCompile(`(?i)\b(bearer)\s+(\S+)`)
 	webToken = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)*`)
-	secretly = regexp.MustCompile(`(?i)(?:(?:password|passwd|passphrase|pwd|secret|token|credentials?|signature|` +
-		`(?:api|access|account|private|shared)[ _-]?key)[\w.-]*|\b(?:pass|auth|sig))\\*["']?\s*(?:=>?|:|%3D|%3A)\s*|\bkey\s*=\s*`)
 )
 
-// conceal hides the secrets.
+// conceal hides the secrets. Each form is looked for only where a cheap test says that it may be there.
 func conceal(s string) string {
-	if !suspicious(s) {
-		return s
+	if strings.Contains(s, "-----BEGIN ") {
+		s = privateKey.ReplaceAllString(s, "(private key withheld)")
 	}
-	s = privateKey.ReplaceAllString(s, "(private key withheld)")
-	s = unparsed.ReplaceAllString(s, "$1 (withheld)")
+	if strings.Contains(s, `parse `) || strings.Contains(s, `invalid `) {
+		s = unparsed.ReplaceAllString(s, "$1 (withheld)")
+	}
 	s = concealURLs(s, "://", "@")
-	s = concealURLs(s, "%3A%2F%2F", "%40")
-	s = replaceAfter(header, s, lineEnd)
-	s = bearer.ReplaceAllStringFunc(s, func(m string) string {
-		parts := bearer.FindStringSubmatch(m)
-		return parts[1] + " " + hide(parts[2])
-	})
-	s = webToken.ReplaceAllString(s, hidden)
-	return replaceAfter(secretly, s, valueEnd)
-}
-
-// suspicious is a cheap test that every text with a recognisable secret passes; most text fails it.
-func suspicious(s string) bool {
-	return strings.ContainsAny(s, `:=%"`) || strings.Contains(s, "eyJ") || strings.Contains(s, "-----BEGIN ") || indexFold(s, "bearer") >= 0
+	s = concealURLs(s, "%3a%2f%2f", "%40")
+	s = concealValues(s)
+	if indexFold(s, "bearer") >= 0 {
+		s = bearer.ReplaceAllStringFunc(s, func(m string) string {
+			parts := bearer.FindStringSubmatch(m)
+			return parts[1] + " " + hide(parts[2])
+		})
+	}
+	if strings.Contains(s, "eyJ") {
+		s = webToken.ReplaceAllString(s, hidden)
+	}
+	return s
 }
 
 // hide replaces a secret, unless it is what is left of one that was hidden and cut before.
@@ -125,31 +134,107 @@ func hide(secret string) string {
 	return hidden
 }
 
-// replaceAfter hides what follows each match of lead; end finds the secret's bounds from the end of the match.
-func replaceAfter(lead *regexp.Regexp, s string, end func(s string, from int) (start, stop int)) string {
+// concealValues hides what stands behind the name of a secret and a "=", "=>" or ":", raw or percent-encoded.
+func concealValues(s string) string {
 	var b strings.Builder
-	at := 0
-	for at < len(s) {
-		loc := lead.FindStringIndex(s[at:])
-		if loc == nil {
-			break
+	done := 0
+	for i := 0; i < len(s); i++ {
+		width := separator(s[i:])
+		if width == 0 {
+			continue
 		}
-		start, stop := end(s, at+loc[1])
-		b.WriteString(s[at:start])
+		form := secretName(s[:i], s[i] == '=')
+		if form == public {
+			continue
+		}
+		from := i + width
+		for from < len(s) && isBlank(s[from]) {
+			from++
+		}
+		start, stop := from, len(s)
+		if form == secretValue {
+			start, stop = valueEnd(s, from)
+		} else if end := strings.IndexByte(s[from:], '\n'); end >= 0 {
+			stop = from + end
+		}
+		b.WriteString(s[done:start])
 		b.WriteString(hide(s[start:stop]))
-		at = stop
+		done, i = stop, max(stop-1, i)
 	}
-	if at == 0 {
+	if done == 0 {
 		return s
 	}
-	return b.String() + s[at:]
+	return b.String() + s[done:]
 }
 
-func lineEnd(s string, from int) (start, stop int) {
-	if i := strings.IndexByte(s[from:], '\n'); i >= 0 {
-		return from, from + i
+// separator is the length of the separator that s begins with, 0 if there is none.
+func separator(s string) int {
+	switch {
+	case strings.HasPrefix(s, "=>"):
+		return 2
+	case s[0] == '=' || s[0] == ':':
+		return 1
+	case len(s) >= 3 && s[0] == '%' && s[1] == '3' && strings.IndexByte("aAdD", s[2]) >= 0:
+		return 3
 	}
-	return from, len(s)
+	return 0
+}
+
+// secrecy is how much of what follows a name is secret.
+type secrecy uint8
+
+const (
+	public secrecy = iota
+	secretValue
+	secretLine
+)
+
+// secretName judges the name that before ends in, with a quote or blanks behind it. assigned says that a "=" follows.
+func secretName(before string, assigned bool) secrecy {
+	end := len(before)
+	for end > 0 && isBlank(before[end-1]) {
+		end--
+	}
+	if end > 0 && strings.IndexByte(quotes, before[end-1]) >= 0 {
+		end--
+	}
+	for end > 0 && before[end-1] == '\\' {
+		end--
+	}
+	start := end
+	for start > 0 && isNameByte(before[start-1]) && end-start < 64 {
+		start--
+	}
+	name := lower(before[start:end])
+	last := name[strings.LastIndexAny(name, "_-.")+1:]
+	squeezed := squeeze.Replace(name)
+	if name == "key" && start > 0 && before[start-1] == ' ' { // "api key"
+		word := before[strings.LastIndexByte(before[:start-1], ' ')+1 : start-1]
+		squeezed = lower(word) + squeezed
+	}
+	switch {
+	case last == "authorization" || last == "cookie":
+		return secretLine
+	case last == "pass" || last == "auth" || last == "sig" || assigned && last == "key":
+		return secretValue
+	}
+	for _, part := range secretParts {
+		if strings.Contains(squeezed, part) {
+			return secretValue
+		}
+	}
+	return public
+}
+
+var secretParts = []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "signature",
+	"apikey", "accesskey", "accountkey", "privatekey", "sharedkey"}
+
+var squeeze = strings.NewReplacer("_", "", "-", "", ".", "")
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
 // valueEnd returns the bounds of the value that begins at from: what stands in quotes, escaped or not, or in brackets, or the
@@ -252,7 +337,7 @@ func concealPort(rest string) string {
 
 // firstColon finds the first ":" of s, raw or percent-encoded; at is -1 if there is none.
 func firstColon(s string) (at, width int) {
-	raw, encoded := strings.IndexByte(s, ':'), indexFold(s, "%3A")
+	raw, encoded := strings.IndexByte(s, ':'), indexFold(s, "%3a")
 	if encoded >= 0 && (raw < 0 || encoded < raw) {
 		return encoded, 3
 	}
@@ -278,20 +363,25 @@ func isScheme(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'
 }
 
-func indexFold(s, sub string) int {
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if strings.EqualFold(s[i:i+len(sub)], sub) {
-			return i
-		}
-	}
-	return -1
-}
+// indexFold is strings.Index for a sub in lower case, and a text in any.
+func indexFold(s, sub string) int { return strings.Index(lower(s), sub) }
 
-func lastIndexFold(s, sub string) int {
-	for i := len(s) - len(sub); i >= 0; i-- {
-		if strings.EqualFold(s[i:i+len(sub)], sub) {
-			return i
+func lastIndexFold(s, sub string) int { return strings.LastIndex(lower(s), sub) }
+
+// lower is s with its ASCII letters in lower case, and so of the same length.
+func lower(s string) string {
+	i := 0
+	for i < len(s) && (s[i] < 'A' || s[i] > 'Z') {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	b := []byte(s)
+	for ; i < len(b); i++ {
+		if b[i] >= 'A' && b[i] <= 'Z' {
+			b[i] += 'a' - 'A'
 		}
 	}
-	return -1
+	return string(b)
 }

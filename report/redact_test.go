@@ -99,6 +99,31 @@ func TestRedactCuts(t *testing.T) {
 	}
 }
 
+// TestRedactHuge: of a text too long to look at, nothing after the part that was looked at comes out.
+func TestRedactHuge(t *testing.T) {
+	huge := "panic: password=" + strings.Repeat("p", 65_000) + " amqp://guest:12345" + strings.Repeat("6", 5_000) + "@mq"
+	if got, want := report.Redact(huge), "panic: password=*** …"; !strings.HasPrefix(got, "panic: password=***") || strings.Contains(got, "12345") {
+		t.Errorf("%q, want about %q", got, want)
+	}
+	if got := report.Redact(strings.Repeat("6", 100_000)); got != "…" {
+		t.Errorf("one word without end: %q", got)
+	}
+}
+
+func BenchmarkRedact(b *testing.B) {
+	for name, text := range map[string]string{
+		"plain":  "handler did not return",
+		"dial":   `dial "amqp://guest:hunter2@mq:5672/vh": dial tcp 10.0.0.1:5672: connect: connection refused`,
+		"64 KiB": strings.Repeat(`{"user":"app","password":"hunter2","port":5432} `, 2000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				report.Redact(text)
+			}
+		})
+	}
+}
+
 func TestRedactLines(t *testing.T) {
 	got := report.RedactLines("goroutine 1:\n\tmain.go:1\x1b\npassword=hunter2\nAuthorization: x y\nend", 1000)
 	if want := "goroutine 1:\n\tmain.go:1\\x1b\npassword=***\nAuthorization: ***\nend"; got != want {

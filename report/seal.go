@@ -18,7 +18,7 @@ const maxStack = 16 << 10
 var ErrDigest = errors.New("report: the digest is not that of the document: it was changed after it was sealed")
 
 // Seal judges d, cleans its text, normalizes it, sets its digest, and returns the bytes that JSON gives for it from now on.
-// Nothing may change d afterwards.
+// d and all it points to must be the caller's own, and nothing may change it afterwards.
 func Seal(d *ShutdownReport) ([]byte, error) {
 	d.Schema = SchemaID
 	clean(d)

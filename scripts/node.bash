@@ -31,7 +31,7 @@ node_start() {
 	local advanced=${1-} bin port epmd_port dist_port
 	bin=$(node_bin) || return
 	port=$(free_port) && epmd_port=$(free_port) && dist_port=$(free_port) || return
-	node_dir=$(mktemp -d "${TMPDIR:-/tmp}/lastcall-node.XXXXXX")
+	node_dir=$(mktemp -d "${TMPDIR:-/tmp}/lastcall-node.XXXXXX") || return
 	node_url=amqp://guest:guest@127.0.0.1:$port/
 
 	mkdir "$node_dir"/{data,log,generated}

@@ -20,3 +20,10 @@ func Notify() (ch <-chan os.Signal, stop func()) {
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	return c, func() { signal.Stop(c) }
 }
+
+// OutlivePipes makes writes to a broken stdout or stderr fail like any other write. By default the Go runtime ends the process
+// over them, in the middle of a shutdown and without a report. Child processes keep the default effect. It lasts until the
+// process ends.
+func OutlivePipes() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // Ignore would be inherited; nobody reads the channel
+}

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 }
 
 func child() {
+	if os.Getenv(childEnv) == "pipes" {
+		childOutlivingPipes()
+		return
+	}
 	ch, stop := Notify()
 	for lines := bufio.NewScanner(os.Stdin); ; {
 		m, err := New(Config{Signals: ch, Now: time.Now, Target: &record{onCall: func(call string) { fmt.Println(call) }}})
@@ -45,6 +49,20 @@ func child() {
 	stop()
 	fmt.Println("stopped")
 	select {} // the next signal has its default effect
+}
+
+// childOutlivingPipes writes to a stdout that nobody reads until that fails, and says on stderr what became of a child of its
+// own in the same place.
+func childOutlivingPipes() {
+	OutlivePipes()
+	for {
+		if _, err := os.Stdout.WriteString("into the pipe\n"); err != nil {
+			break
+		}
+	}
+	yes := exec.Command("yes")
+	yes.Stdout = os.Stdout
+	fmt.Fprintln(os.Stderr, "alive;", yes.Run())
 }
 
 // process is a running child.
@@ -145,5 +163,23 @@ func TestRealSignalsUntilStop(t *testing.T) {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() || status.Signal() != syscall.SIGTERM {
 		t.Errorf("after stop SIGTERM ends the child with %v, want its default effect", err)
+	}
+}
+
+// TestABrokenPipeIsAnError of the write, in this process alone: what it starts still ends by SIGPIPE.
+func TestABrokenPipeIsAnError(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	var said strings.Builder
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"=pipes")
+	cmd.Stdout, cmd.Stderr = w, &said
+	err = cmd.Run()
+	w.Close()
+	if diff := cmp.Diff("alive; signal: broken pipe\n", said.String()); err != nil || diff != "" {
+		t.Errorf("the child ended with %v and said (-want +got):\n%s", err, diff)
 	}
 }

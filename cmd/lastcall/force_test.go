@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,17 +55,43 @@ func back(t *testing.T, b *rabbittest.Broker, queue string) {
 	}
 }
 
-// gone fails the test if a process of a group that a handler named is left.
+// gone fails the test if a process of the group that a handler wrote down still runs.
 func gone(t *testing.T, l *life) {
 	t.Helper()
-	group, err := strconv.Atoi(strings.Join(l.lines("group"), ""))
-	if err != nil {
-		t.Fatal(err)
+	group := strings.Join(l.lines("group"), "")
+	if group == "" {
+		t.Fatal("the handler has not written its group down")
 	}
-	if err := syscall.Kill(-group, 0); err != syscall.ESRCH {
-		t.Errorf("a signal to the handler's group: %v, want that no such process is left", err)
-		_ = syscall.Kill(-group, syscall.SIGKILL)
+	var left []string
+	for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) { // a killed process takes a moment to die
+		if left = running(t, group); len(left) == 0 {
+			return
+		}
 	}
+	t.Errorf("left of the handler's group: %q", left)
+	if n, err := strconv.Atoi(group); err == nil {
+		_ = syscall.Kill(-n, syscall.SIGKILL)
+	}
+}
+
+// running lists the processes of a group, without those that are dead and not yet reaped by whoever inherited them.
+func running(t *testing.T, group string) (stats []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no processes in /proc: %v", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has just ended
+		}
+		_, rest, _ := strings.Cut(string(b), ") ") // state, parent, group
+		if f := strings.Fields(rest); len(f) > 2 && f[2] == group && f[0] != "Z" && f[0] != "X" {
+			stats = append(stats, string(b))
+		}
+	}
+	return stats
 }
 
 // A child that ignores SIGTERM, with children of its own, is killed at A + 3/4 (F - A) and reaped.
@@ -73,7 +101,7 @@ func TestChildThatIgnoresSIGTERM(t *testing.T) {
 	onTime(t, func(t *testing.T, c *clock) {
 		queue := b.Queue(rabbittest.Classic)
 		b.Publish(queue, "m1")
-		l := runs(t, configuration{queue: queue, total: 2 * time.Second, exec: []string{"sh", "-c",
+		l := runs(t, configuration{queue: queue, total: 2 * time.Second, subscription: []string{`handler_timeout = "1h"`}, exec: []string{"sh", "-c",
 			`trap "" TERM; echo $$ > group; sleep 60 & sleep 60 & echo started; wait`}})
 		l.awaitStarted(1)
 		stop := l.signal(syscall.SIGTERM)

@@ -23,13 +23,15 @@ func idle(t *testing.T) *life {
 
 func TestOneSignal(t *testing.T) {
 	t.Parallel()
-	for sig, want := range map[syscall.Signal]string{
-		syscall.SIGTERM: "SIGTERM graceful", syscall.SIGINT: "SIGINT graceful", syscall.SIGQUIT: "SIGQUIT force",
+	for sig, want := range map[syscall.Signal]verdict{
+		syscall.SIGTERM: {report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGTERM graceful"}},
+		syscall.SIGINT:  {report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGINT graceful"}},
+		syscall.SIGQUIT: {report.ForcedCompleted, 3, report.Sheet{}, []string{"SIGQUIT force"}},
 	} {
-		t.Run(want, func(t *testing.T) {
+		t.Run(want.Effects[0], func(t *testing.T) {
 			l := idle(t)
 			l.signal(sig)
-			compare(t, verdict{report.GracefulCompleted, 0, report.Sheet{}, []string{want}}, l.report())
+			compare(t, want, l.report())
 		})
 	}
 }

@@ -111,6 +111,8 @@ func TestWithheldReplies(t *testing.T) {
 			if _, err := b.session.Consume(b.Context(), one("q"), &tape{}); transport.KindOf(err) != transport.KindClosed {
 				b.Errorf("Consume on a closing session returned %v", err)
 			}
+			p.settle(transport.Ack, 1)
+			p.want(b, "failed ack 1 closed")
 			b.wantReady("q", "a")
 			b.Release(memory.ReplyConnectionClose)
 			p.want(b, "connection_close_ok at 2s", `ended close_ok by "us" of session`)
@@ -205,7 +207,7 @@ func TestSilence(t *testing.T) {
 			p.settle(transport.Requeue, 1)
 			p.settle(transport.Reject, 2)
 			p.Cancel()
-			p.want(b, "written ack 1", "written reject 2", "failed requeue 1 invalid", "cancel_written at 0s")
+			p.want(b, "written ack 1", "failed requeue 1 invalid", "written reject 2", "cancel_written at 0s")
 			if _, ok := p.QueueState(); ok {
 				b.Error("a silent peer told the queue's counters")
 			}
@@ -368,7 +370,7 @@ func TestFailedWrites(t *testing.T) {
 		b.FailWrites(2, nil)
 		p.settle(transport.Ack, 1, 2, 3)
 		p.settle(transport.Requeue, 1)
-		p.want(b, "written ack 3", "failed requeue 1 invalid", "failed ack 1 unavailable", "failed ack 2 unavailable")
+		p.want(b, "failed ack 1 unavailable", "failed ack 2 unavailable", "written ack 3", "failed requeue 1 invalid")
 		if err := p.Close(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (s *stream) conclude(e transport.End) {
 		}
 		s.sink.Observe(transport.Observation{Kind: kind, At: e.At, Detail: detail})
 	}
-	s.late.Store(true)
+	s.late.Store(true) // first, so that what is pushed is seen either here or by who pushed it
 	s.failLate()
 	s.sink.Ended(e)
 	close(s.ended)

@@ -70,9 +70,11 @@ func (p *tape) Ended(e transport.End) {
 	p.say("ended %s by %q of %s", e.Kind, e.By, of)
 }
 
+// settle submits v for each tag, in a write of its own.
 func (p *tape) settle(v transport.Verb, tags ...uint64) {
 	for _, tag := range tags {
 		p.Submit(&transport.Settlement{Tag: tag, Verb: v})
+		synctest.Wait()
 	}
 }
 
@@ -129,7 +131,7 @@ func (b *bench) consume(s transport.Session, sub transport.Subscription) *tape {
 	return p
 }
 
-// publish publishes messages with these ids.
+// publish publishes messages with these ids and waits until nothing moves.
 func (b *bench) publish(queue string, ids ...string) {
 	b.Helper()
 	for _, id := range ids {
@@ -137,6 +139,7 @@ func (b *bench) publish(queue string, ids ...string) {
 			b.Fatal(err)
 		}
 	}
+	synctest.Wait()
 }
 
 // wantReady compares the ids of what is ready in a queue.

@@ -1,7 +1,6 @@
 package rabbitmq
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -20,8 +19,8 @@ import (
 // Two write to it: amqp091, whose frames may come in several pieces, and the streams' writers. Only whole frames go on to the
 // socket, so neither can tear the other's.
 type conn struct {
-	in     *bufio.Reader // from out; large, because amqp091 reads 4 KiB at a time
-	out    io.Writer     // the socket, or TLS on it
+	in     *inbound
+	out    io.Writer // the socket, or TLS on it
 	socket net.Conn
 	broken atomic.Pointer[breakage]
 
@@ -32,8 +31,6 @@ type conn struct {
 	lanes   map[uint16]*lane
 	opened  *lane
 }
-
-const readBuffer = 64 << 10
 
 // lane is one channel as seen on its way out, from its channel.open on.
 type lane struct {
@@ -59,7 +56,7 @@ var (
 )
 
 func newConn(socket net.Conn, plain io.ReadWriter) *conn {
-	return &conn{socket: socket, in: bufio.NewReaderSize(plain, readBuffer), out: plain, lanes: make(map[uint16]*lane)}
+	return &conn{socket: socket, in: newInbound(plain), out: plain, lanes: make(map[uint16]*lane)}
 }
 
 // Read is amqp091's.

@@ -26,6 +26,7 @@ type method uint32
 
 const (
 	channelOpen    method = 20<<16 | 10
+	channelOpenOK  method = 20<<16 | 11
 	channelClose   method = 20<<16 | 40
 	channelCloseOK method = 20<<16 | 41
 	basicCancel    method = 60<<16 | 30
