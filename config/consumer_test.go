@@ -17,7 +17,7 @@ func TestConsumer(t *testing.T) {
 service = { name = "orders", labels = { zone = "a" } }
 lifecycle = { shutdown_timeout = "20s", force_window = "500ms", platform_grace = "30s", platform_prestop = "3s", start_retry = "1m" }
 signals.second = "ignore"
-broker.kind = "memory"
+broker = { kind = "memory", reconnect_max = "2s", give_up_after = "1h" }
 report = { dir = "reports", keep = 7 }
 [[subscription]]
 queue = "orders"
@@ -34,10 +34,12 @@ exec = ["true"]
 term_exit_zero = "ack"
 on_error = "reject"
 requeue_delay = "2s"
+duplicate_start = "hand_back"
 [[subscription]]
 queue = "few"
 exec = ["true"]
 requeue_delay = "0s"
+duplicate_start = "allow"
 drain = "ordered"
 declare = "classic"
 [[subscription]]
@@ -63,16 +65,20 @@ drain = "finish_prefetched"
 			PlatformGrace: 30 * time.Second, PlatformPrestop: 3 * time.Second},
 		SecondSignal: signals.SecondIgnore,
 		Report:       managed.Report{Dir: "reports", Keep: 7},
+		Reconnect:    managed.Reconnect{Max: 2 * time.Second, GiveUpAfter: time.Hour},
 		StartRetry:   time.Minute,
 		Digest:       f.Digest,
 		Subscriptions: []managed.Subscription{
 			{Queue: "orders", Declare: transport.DeclareQuorum, Arguments: map[string]any{"x-delivery-limit": int64(20)}, Exclusive: true,
 				ConsumerTag: "tag", Prefetch: 8, Concurrency: 2, HandlerTimeout: 5 * time.Second, Drain: managed.DrainHandBack,
-				MaxBodyBytes: 1000, OnError: managed.OnErrorReject, RequeueDelay: 2 * time.Second},
+				MaxBodyBytes: 1000, OnError: managed.OnErrorReject, RequeueDelay: 2 * time.Second,
+				DuplicateStart: managed.DuplicateStartHandBack},
 			{Queue: "few", Declare: transport.DeclareClassic, Prefetch: 16, Concurrency: 1, HandlerTimeout: 18 * time.Second,
-				Drain: managed.DrainOrdered, OnError: managed.OnErrorRequeue, RequeueDelay: managed.NoRequeueDelay},
+				Drain: managed.DrainOrdered, OnError: managed.OnErrorRequeue, RequeueDelay: managed.NoRequeueDelay,
+				DuplicateStart: managed.DuplicateStartAllow},
 			{Queue: "many", Declare: transport.DeclarePassive, Prefetch: 20, Concurrency: 5, HandlerTimeout: 18 * time.Second,
-				Drain: managed.DrainFinishPrefetched, OnError: managed.OnErrorRequeue, RequeueDelay: time.Second},
+				Drain: managed.DrainFinishPrefetched, OnError: managed.OnErrorRequeue, RequeueDelay: time.Second,
+				DuplicateStart: managed.DuplicateStartHold},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -86,7 +92,7 @@ drain = "finish_prefetched"
 // TestWordsHaveMeanings: every word of every enumeration means something of its own.
 func TestWordsHaveMeanings(t *testing.T) {
 	for name, n := range map[string][2]int{
-		"second": distinct(seconds), "declare": distinct(declares), "drain": distinct(drains), "on_error": distinct(onErrors),
+		"second": distinct(seconds), "declare": distinct(declares), "drain": distinct(drains), "on_error": distinct(onErrors), "duplicate_start": distinct(duplicates),
 		"term_exit_zero": distinct(exitZero),
 	} {
 		if n[0] != n[1] {

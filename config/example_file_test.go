@@ -39,10 +39,10 @@ func TestExampleLoads(t *testing.T) {
 		Service:   Service{Name: "orders", Labels: map[string]string{"deploy": "d-17", "team": "fulfilment"}},
 		Lifecycle: Lifecycle{ShutdownTimeout: sec(30), ForceWindow: sec(1), PlatformGrace: sec(45)},
 		Signals:   Signals{Second: "force"},
-		Broker:    Broker{Kind: RabbitMQ, URL: "amqp://guest:guest@127.0.0.1:5672/"},
+		Broker:    Broker{Kind: RabbitMQ, URL: "amqp://guest:guest@127.0.0.1:5672/", ReconnectMax: sec(10), GiveUpAfter: sec(300)},
 		Subscriptions: []Subscription{{Queue: "orders", Declare: "quorum", Arguments: map[string]any{"x-delivery-limit": int64(20)},
 			Prefetch: 64, Concurrency: 16, HandlerTimeout: sec(25), Drain: "auto", Exec: []string{"./handle-order"},
-			TermExitZero: "interrupted", OnError: "requeue", RequeueDelay: sec(1)}},
+			TermExitZero: "interrupted", OnError: "requeue", RequeueDelay: sec(1), DuplicateStart: "hold"}},
 		Report: Report{Dir: "reports", Keep: 100},
 	}
 	if diff := cmp.Diff(want, f); diff != "" {

@@ -71,6 +71,9 @@ type Broker struct {
 	URL  URL    `toml:"url" env:"LASTCALL_BROKER_URL"` // empty if URLFile is set
 	// URLFile is a file that holds the URL, read at each dial; see [Broker.Address].
 	URLFile string `toml:"url_file"`
+	// ReconnectMax caps the wait between two tries to connect again, GiveUpAfter is for how long they go on.
+	ReconnectMax Duration `toml:"reconnect_max"`
+	GiveUpAfter  Duration `toml:"give_up_after"`
 }
 
 // Subscription is a queue consumed by a program.
@@ -86,9 +89,10 @@ type Subscription struct {
 	Drain          string         `toml:"drain"`          // "auto", "hand_back", "finish_prefetched" or "ordered"
 	MaxBodyBytes   int            `toml:"max_body_bytes"` // 0: no limit of ours
 	Exec           []string       `toml:"exec"`
-	TermExitZero   string         `toml:"term_exit_zero"` // "interrupted" or "ack"
-	OnError        string         `toml:"on_error"`       // "requeue" or "reject"
-	RequeueDelay   Duration       `toml:"requeue_delay"`  // 0: none
+	TermExitZero   string         `toml:"term_exit_zero"`  // "interrupted" or "ack"
+	OnError        string         `toml:"on_error"`        // "requeue" or "reject"
+	RequeueDelay   Duration       `toml:"requeue_delay"`   // 0: none
+	DuplicateStart string         `toml:"duplicate_start"` // "hold", "hand_back" or "allow"
 }
 
 // Report says where reports go.
@@ -101,7 +105,7 @@ func defaults() File {
 	return File{
 		Lifecycle: Lifecycle{ShutdownTimeout: Duration(deadline.DefaultTotal), ForceWindow: Duration(deadline.DefaultForceWindow)},
 		Signals:   Signals{Second: "force"},
-		Broker:    Broker{Kind: RabbitMQ},
+		Broker:    Broker{Kind: RabbitMQ, ReconnectMax: Duration(managed.DefaultReconnectMax), GiveUpAfter: Duration(managed.DefaultGiveUpAfter)},
 		Report:    Report{Keep: 100},
 	}
 }
@@ -109,7 +113,7 @@ func defaults() File {
 // defaultSubscription leaves Prefetch and HandlerTimeout to complete, since they depend on other keys.
 func defaultSubscription() Subscription {
 	return Subscription{Declare: "passive", Concurrency: 1, Drain: "auto", TermExitZero: "interrupted", OnError: "requeue",
-		RequeueDelay: Duration(time.Second)}
+		RequeueDelay: Duration(time.Second), DuplicateStart: "hold"}
 }
 
 // complete fills in the defaults that depend on other keys.
@@ -143,7 +147,9 @@ var (
 		{"quorum", transport.DeclareQuorum}}
 	drains = words[managed.Drain]{{"auto", managed.DrainAuto}, {"hand_back", managed.DrainHandBack},
 		{"finish_prefetched", managed.DrainFinishPrefetched}, {"ordered", managed.DrainOrdered}}
-	onErrors = words[managed.OnError]{{"requeue", managed.OnErrorRequeue}, {"reject", managed.OnErrorReject}}
+	onErrors   = words[managed.OnError]{{"requeue", managed.OnErrorRequeue}, {"reject", managed.OnErrorReject}}
+	duplicates = words[managed.DuplicateStart]{{"hold", managed.DuplicateStartHold}, {"hand_back", managed.DuplicateStartHandBack},
+		{"allow", managed.DuplicateStartAllow}}
 	exitZero = words[managed.TermExitZero]{{"interrupted", managed.TermExitZeroInterrupted}, {"ack", managed.TermExitZeroAck}}
 	kinds    = words[struct{}]{{RabbitMQ, struct{}{}}, {Memory, struct{}{}}}
 )
@@ -184,6 +190,7 @@ func (f *File) Consumer() managed.Config {
 		},
 		SecondSignal: seconds.of(f.Signals.Second),
 		Report:       managed.Report{Dir: f.Report.Dir, Keep: f.Report.Keep},
+		Reconnect:    managed.Reconnect{Max: time.Duration(f.Broker.ReconnectMax), GiveUpAfter: time.Duration(f.Broker.GiveUpAfter)},
 		StartRetry:   time.Duration(f.Lifecycle.StartRetry),
 		Digest:       f.Digest,
 	}
@@ -203,7 +210,7 @@ func (s Subscription) managed() managed.Subscription {
 	return managed.Subscription{
 		Queue: s.Queue, Handler: handler, Prefetch: s.Prefetch, Concurrency: s.Concurrency,
 		HandlerTimeout: time.Duration(s.HandlerTimeout), Drain: drains.of(s.Drain), OnError: onErrors.of(s.OnError),
-		RequeueDelay: delay, MaxBodyBytes: s.MaxBodyBytes, Declare: declares.of(s.Declare), Arguments: s.Arguments,
+		RequeueDelay: delay, DuplicateStart: duplicates.of(s.DuplicateStart), MaxBodyBytes: s.MaxBodyBytes, Declare: declares.of(s.Declare), Arguments: s.Arguments,
 		Exclusive: s.Exclusive, ConsumerTag: s.ConsumerTag,
 	}
 }

@@ -57,7 +57,7 @@ func TestURLFileGivesWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Broker{Kind: RabbitMQ, URL: "amqp://env:s3cret@h/"}, f.Broker); diff != "" {
+	if diff := cmp.Diff(Broker{Kind: RabbitMQ, URL: "amqp://env:s3cret@h/", ReconnectMax: sec(10), GiveUpAfter: sec(300)}, f.Broker); diff != "" {
 		t.Errorf("broker (-want +got):\n%s", diff)
 	}
 }

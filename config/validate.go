@@ -80,6 +80,14 @@ func (d *decoder) set(path string) bool {
 
 func (d *decoder) broker(b *Broker) {
 	oneOf(d, "broker.kind", b.Kind, kinds)
+	for _, wait := range []struct {
+		key   string
+		value Duration
+	}{{"reconnect_max", b.ReconnectMax}, {"give_up_after", b.GiveUpAfter}} {
+		if wait.value <= 0 {
+			d.problem("broker."+wait.key, fmt.Sprintf("%s is %s", wait.key, wait.value), "write a duration above 0, or remove it")
+		}
+	}
 	if b.Kind == Memory {
 		for _, key := range []string{"url", "url_file"} {
 			if d.given("broker." + key) {
@@ -122,6 +130,7 @@ func (d *decoder) subscription(path string, s Subscription) {
 	oneOf(d, path+".drain", s.Drain, drains)
 	oneOf(d, path+".on_error", s.OnError, onErrors)
 	oneOf(d, path+".term_exit_zero", s.TermExitZero, exitZero)
+	oneOf(d, path+".duplicate_start", s.DuplicateStart, duplicates)
 	if s.Prefetch < 1 && d.given(path+".prefetch") || s.Prefetch > maxPrefetch {
 		problem("prefetch", fmt.Sprintf("prefetch is %d", s.Prefetch), fmt.Sprintf("write a number from 1 to %d", maxPrefetch))
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
 	"github.com/lastcall-go/lastcall/report"
-	"github.com/lastcall-go/lastcall/transport/memory"
 )
 
 // kinds are the ways in which the handler of everyKind ends, by the first part of the message id; "" is an empty body.
@@ -273,11 +272,7 @@ func TestCase_E07_IdleTakesNoTime(t *testing.T) {
 		d := s.stop()
 		s.within(time.Second)
 		quick(t, d)
-		var states []string
-		for _, sub := range d.Subscriptions {
-			states = append(states, sub.State)
-		}
-		if diff := cmp.Diff([]string{"ready", "failed", "ready"}, states); diff != "" {
+		if diff := cmp.Diff([]string{"ready", "failed", "ready"}, states(d)); diff != "" {
 			t.Errorf("states (-want +got):\n%s", diff)
 		}
 	})
@@ -428,5 +423,3 @@ func TestCase_E08_TheNeighbourNeverNotices(t *testing.T) {
 		})
 	})
 }
-
-var _ = memory.ReplyDial

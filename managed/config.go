@@ -62,17 +62,18 @@ type Reconnect struct {
 	GiveUpAfter time.Duration
 }
 
+// Defaults of Reconnect.
 const (
-	defaultReconnectMax = 10 * time.Second
-	defaultGiveUpAfter  = 5 * time.Minute
+	DefaultReconnectMax = 10 * time.Second
+	DefaultGiveUpAfter  = 5 * time.Minute
 )
 
 func (r Reconnect) complete() Reconnect {
 	if r.Max == 0 {
-		r.Max = defaultReconnectMax
+		r.Max = DefaultReconnectMax
 	}
 	if r.GiveUpAfter == 0 {
-		r.GiveUpAfter = defaultGiveUpAfter
+		r.GiveUpAfter = DefaultGiveUpAfter
 	}
 	return r
 }

@@ -1,14 +1,11 @@
 package managed
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // ErrGoexit: the handler ended its goroutine with runtime.Goexit instead of returning.
-var ErrGoexit = errors.New("lastcall: the handler left its goroutine with runtime.Goexit")
+var ErrGoexit error = &sentinel{"managed.ErrGoexit", "lastcall: the handler left its goroutine with runtime.Goexit"}
 
-var errNoOutcome = errors.New("lastcall: the handler returned the zero Outcome")
+var errNoOutcome error = &sentinel{"managed.errNoOutcome", "lastcall: the handler returned the zero Outcome"}
 
 // PanicError is the cause of an outcome whose handler panicked.
 type PanicError struct {

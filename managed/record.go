@@ -247,10 +247,14 @@ func (c *Consumer) describeFindings(d *report.ShutdownReport) {
 	}
 	for i, sub := range c.subs {
 		sub.mu.Lock()
-		zero := sub.account.noOutcome
+		zero, panics, first := sub.account.noOutcome, sub.account.panics, sub.panicked
 		sub.mu.Unlock()
 		if zero > 0 {
 			add(report.CodeHandlerNoOutcome, sub.Queue, "", indexPath("subscriptions", i))
+		}
+		if first != nil {
+			d.Stacks = append(d.Stacks, string(first.Stack))
+			add(report.CodeHandlerPanicked, sub.Queue, fmt.Sprintf("%d, the first with %s", panics, report.NewError(first).Text), indexPath("stacks", len(d.Stacks)-1))
 		}
 	}
 	for _, l := range c.links {

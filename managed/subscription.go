@@ -46,7 +46,8 @@ type subscription struct {
 	sealed    bool
 	unsettled unsettledRing
 	requeues  map[string]uint64
-	failures  int // child start failures in a row
+	panicked  *PanicError // the first one of a handler
+	failures  int         // child start failures in a row
 	state     subscriptionState
 	reason    string
 }

@@ -297,6 +297,9 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 	sub.mu.Lock()
 	if isPanic {
 		sub.account.panics++
+		if sub.panicked == nil {
+			sub.panicked = panicked
+		}
 	}
 	if isMalformed || isOversized {
 		sub.account.malformed++
