@@ -47,6 +47,10 @@ queue = "many"
 exec = ["true"]
 concurrency = 5
 drain = "finish_prefetched"
+[[subscription]]
+queue = "very many"
+exec = ["true"]
+concurrency = 20_000
 `
 	f, err := Parse("x.toml", []byte(text), nil)
 	if err != nil {
@@ -78,6 +82,9 @@ drain = "finish_prefetched"
 				DuplicateStart: managed.DuplicateStartAllow},
 			{Queue: "many", Declare: transport.DeclarePassive, Prefetch: 20, Concurrency: 5, HandlerTimeout: 18 * time.Second,
 				Drain: managed.DrainFinishPrefetched, OnError: managed.OnErrorRequeue, RequeueDelay: time.Second,
+				DuplicateStart: managed.DuplicateStartHold},
+			{Queue: "very many", Declare: transport.DeclarePassive, Prefetch: 65535, Concurrency: 20_000, HandlerTimeout: 18 * time.Second,
+				Drain: managed.DrainAuto, OnError: managed.OnErrorRequeue, RequeueDelay: time.Second,
 				DuplicateStart: managed.DuplicateStartHold},
 		},
 	}

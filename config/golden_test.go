@@ -58,7 +58,11 @@ func TestGoodFiles(t *testing.T) {
 			}
 			var got strings.Builder
 			for _, w := range f.Warnings {
-				got.WriteString(string(w.Kind) + " " + w.String() + "\n")
+				fails := ""
+				if w.FailsCheck() {
+					fails = " (check fails)"
+				}
+				got.WriteString(string(w.Kind) + fails + " " + w.String() + "\n")
 			}
 			want := string(read(t, strings.TrimSuffix(path, ".toml")+".txt"))
 			if diff := cmp.Diff(want, got.String()); diff != "" {

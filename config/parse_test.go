@@ -1,9 +1,11 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,7 +55,15 @@ func TestPrecedence(t *testing.T) {
 // TestURLFileGivesWay: an address from outside replaces the file's, however that one says it.
 func TestURLFileGivesWay(t *testing.T) {
 	text := strings.Replace(small, `url = "amqp://file:s3cret@h/"`, `url_file = "no/such/file"`, 1)
-	f, err := Parse("x.toml", []byte(text), lookup("LASTCALL_BROKER_URL=amqp://env:s3cret@h/"))
+	memory := strings.Replace(small, `url = "amqp://file:s3cret@h/"`, `kind = "memory"`, 1)
+	f, err := Parse("x.toml", []byte(memory), lookup("LASTCALL_BROKER_URL=amqp://env:s3cret@h/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Broker.URL != "" {
+		t.Errorf("the memory broker has the address %s", f.Broker.URL)
+	}
+	f, err = Parse("x.toml", []byte(text), lookup("LASTCALL_BROKER_URL=amqp://env:s3cret@h/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +75,16 @@ func TestURLFileGivesWay(t *testing.T) {
 // TestProblemsElsewhere: what environment and flags say wrong is blamed on them, after the file's own problems.
 func TestProblemsElsewhere(t *testing.T) {
 	env := lookup("LASTCALL_SHUTDOWN_TIMEOUT=20", "LASTCALL_PLATFORM_PRESTOP=-1s", "LASTCALL_BROKER_URL=amqp://u:s3cret@h:x/")
-	_, err := Overrides{PlatformGrace: -time.Second}.Parse("x.toml", []byte(strings.Replace(small, "queue", "queues", 1)), env)
+	text := "\ufefflifecycle.platform_prestop = 5\n" + strings.Replace(strings.Replace(small, "queue", "queues", 1), "[lifecycle]\n", "[service]\n", 1)
+	text = strings.Replace(text, "shutdown_timeout_secs = 10", `name = "x"`, 1)
+	_, err := Overrides{PlatformGrace: -time.Second}.Parse("x.toml", []byte(text), env)
 	got, ok := errors.AsType[*Error](err)
 	if !ok {
 		t.Fatalf("error = %v", err)
 	}
 	want := []Problem{
-		{"x.toml", 8, 1, "subscription[0].queues", `unknown key "queues" in [[subscription]]`, `write "queue"`},
+		{"x.toml", 1, 11, "lifecycle.platform_prestop", "platform_prestop is a bare number", `write it with its unit: "5s" or "5ms"`},
+		{"x.toml", 9, 1, "subscription[0].queues", `unknown key "queues" in [[subscription]]`, `write "queue"`},
 		{"LASTCALL_SHUTDOWN_TIMEOUT", 0, 0, "lifecycle.shutdown_timeout", `shutdown_timeout is "20", no duration`,
 			`write a number with its unit, such as "10s", "750ms" or "24h"`},
 		{"--grace", 0, 0, "lifecycle.platform_grace", "platform_grace is -1s", "write what the platform grants, or remove it if that is not known"},
@@ -104,7 +117,11 @@ func TestLoad(t *testing.T) {
 	if _, err = Load(dir); err == nil {
 		t.Error("a directory loads")
 	}
-	if _, err = Parse("big.toml", make([]byte, maxFile+1), nil); err == nil {
+	padded := func(size int) []byte { return append([]byte(small), bytes.Repeat([]byte("#"), size-len(small))...) }
+	if _, err = Parse("big.toml", padded(maxFile), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err = Parse("big.toml", padded(maxFile+1), nil); err == nil {
 		t.Error("a file of any size loads")
 	}
 }
@@ -160,12 +177,20 @@ func TestDigest(t *testing.T) {
 		"another deploy":           digest(labelled, "DEPLOY=2"),
 		"a default written down":   digest(labelled+"[signals]\nsecond = \"force\"\n", "DEPLOY=1"),
 		"the same in another way":  digest(strings.Replace(labelled, "shutdown_timeout_secs = 10", `shutdown_timeout = "10s"`, 1)),
+		"an empty variable":        digest(labelled, "DEPLOY="),
 		"comments and blanks":      digest("# x\n\n"+labelled, "DEPLOY=1"),
 		"the value from elsewhere": digest(labelled, "LASTCALL_REPORT_DIR=file"),
 	} {
 		if got != base {
 			t.Errorf("%s: the digest differs", name)
 		}
+	}
+	named, err := Parse("another name", []byte(labelled), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named.Digest != base {
+		t.Error("the digest depends on the file's name")
 	}
 	for name, got := range map[string]string{
 		"another user":    digest(strings.Replace(labelled, "file:", "other:", 1)),
@@ -175,6 +200,53 @@ func TestDigest(t *testing.T) {
 	} {
 		if got == base {
 			t.Errorf("%s: the digest is the same", name)
+		}
+	}
+}
+
+// TestLabels: a variable that is not set, or set to nothing, leaves its label out and says so.
+func TestLabels(t *testing.T) {
+	text := small + "[service]\nlabels = { a = \"env:SET\", b = \"env:EMPTY\", c = \"env:UNSET\", d = \"text\", e = \"\" }\n"
+	f, err := Parse("x.toml", []byte(text), lookup("SET=value", "EMPTY="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "value", "d": "text", "e": ""}, f.Service.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	var got []string
+	for _, w := range f.Warnings {
+		got = append(got, string(w.Kind)+" "+w.Key)
+	}
+	if diff := cmp.Diff([]string{"label_unset service.labels.b", "label_unset service.labels.c"}, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestMissingPrograms tells apart why a program cannot be started.
+func TestMissingPrograms(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"program": 0o700, "plain": 0o600} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("PATH", ".")
+	for program, want := range map[string]string{
+		"./program": "",
+		"program":   "was found in the working directory only: write ./ in front of it",
+		"./plain":   "cannot be executed",
+		"./none":    "does not exist",
+		"none":      "was not found in PATH",
+		"./":        "is a directory",
+	} {
+		got := ""
+		if _, err := exec.LookPath(program); err != nil {
+			got = missing(program, err)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", program, got, want)
 		}
 	}
 }

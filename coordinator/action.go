@@ -130,7 +130,7 @@ func (a *action) gracefulBack(ret resources.Returned, failure *report.Error, cau
 
 func gracefulOutcome(ret resources.Returned, cause error) report.GracefulOutcome {
 	switch {
-	case cause == ErrForced || cause == ErrAbandoned:
+	case cause == ErrAbandoned: // a force cuts under the lock, before anything can come back
 		return report.GracefulCutByForce
 	case cause != nil:
 		return report.GracefulTimedOut

@@ -311,8 +311,8 @@ func TestAdvisoryActionsCountInNothing(t *testing.T) {
 		if diff := cmp.Diff(want, rows(r)); diff != "" {
 			t.Errorf("rows (-want +got):\n%s", diff)
 		}
-		if r.Force.Used || r.Counts != (report.Counts{}) {
-			t.Errorf("force %+v, counts %+v; want neither", r.Force, r.Counts)
+		if r.Force != (report.Force{}) || r.Budget.ForceTUS != nil || r.Counts != (report.Counts{}) {
+			t.Errorf("force %+v until %v, counts %+v; want none of it", r.Force, r.Budget.ForceTUS, r.Counts)
 		}
 	})
 }

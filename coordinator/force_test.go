@@ -135,6 +135,21 @@ func force(b *bench) report.Effect    { return b.Force(sig) }
 func abandon(b *bench) report.Effect  { return b.Abandon(sig) }
 func initiate(b *bench) report.Effect { return b.Initiate(sig) }
 
+// TestForceFromBeforeTheStart: a signal that was received before the trigger, and decided after it.
+func TestForceFromBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 4*sec, nil)
+		b.register(t, coordinator.Action{Name: "x", Phase: coordinator.PhaseDrain, Graceful: obeys, Force: takes(0)})
+		before := deadline.Now()
+		time.Sleep(sec)
+		b.Initiate(api)
+		b.Force(coordinator.Trigger{Kind: report.TriggerSignal, At: before})
+		if r := b.record(t); r.Force.TUS == nil || *r.Force.TUS != 0 || *r.Budget.ForceTUS != 750000 {
+			t.Errorf("force %+v, budget %+v; want the notice at the start", r.Force, r.Budget)
+		}
+	})
+}
+
 // TestForceBetweenPhases: in the very instants in which one phase follows the other, what counts is whether anything is
 // unfinished.
 func TestForceBetweenPhases(t *testing.T) {
@@ -367,6 +382,10 @@ func TestAbandonShortensTheRoot(t *testing.T) {
 		b.record(t)
 		if at := deadline.Since(b.start); at != 3*sec {
 			t.Errorf("done after %s, want 3s", at)
+		}
+		course := []string{"0s initiate 30s by Shutdown", "0s phase close_admission", "0s phase drain", "1s phase publish", "1s seal"}
+		if diff := cmp.Diff(course, b.lines()); diff != "" {
+			t.Errorf("course (-want +got):\n%s", diff)
 		}
 		leftBehind()
 	})

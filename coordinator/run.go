@@ -101,9 +101,6 @@ func (c *Coordinator) runForce() {
 	if f := c.cfg.OnForce; f != nil && n.used {
 		c.callback("OnForce", func() { f(n.cause, n.at, end) })
 	}
-	if c.life.Err() != nil {
-		return
-	}
 	ctx, release := deadline.Context(c.life, end, ErrForceOver)
 	defer release()
 	c.mu.Lock()

@@ -20,6 +20,7 @@ import (
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
 	"github.com/lastcall-go/lastcall/report"
+	"github.com/lastcall-go/lastcall/transport"
 	"github.com/lastcall-go/lastcall/transport/memory"
 )
 
@@ -327,7 +328,7 @@ func TestCase_F06_AStopDeadLettersNothing(t *testing.T) {
 	t.Run("to the instant", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := managedtest.New(t, managed.Config{Lifecycle: budget(8 * time.Second), Subscriptions: []managed.Subscription{{Queue: "q", Prefetch: 7, Concurrency: 7,
-				OnError: managed.OnErrorReject, HandlerTimeout: time.Hour, Declare: 2, Arguments: map[string]any{memory.ArgDeadLetter: "dead"}, Handler: handler}}})
+				OnError: managed.OnErrorReject, HandlerTimeout: time.Hour, Declare: transport.DeclareClassic, Arguments: map[string]any{memory.ArgDeadLetter: "dead"}, Handler: handler}}})
 			for name, o := range map[string]memory.Options{"dead": {}, "q": {Arguments: map[string]any{memory.ArgDeadLetter: "dead"}}} {
 				if err := h.Broker.Declare(name, o); err != nil {
 					t.Fatal(err)

@@ -77,6 +77,14 @@ const (
 	fateInterrupted
 )
 
+// revoked returns a channel that closes when the deliveries that have not come back are given up.
+func (d *Delivery) revoked() <-chan struct{} {
+	if d.stream == nil { // made up by a test
+		return nil
+	}
+	return d.stream.sub.revoked
+}
+
 // killAt returns the instant by which a child process must be killed that was asked to end because of cause, as it stands now:
 // a force given later brings it nearer.
 func (d *Delivery) killAt(cause error) time.Time {

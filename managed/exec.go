@@ -132,7 +132,7 @@ func Exec(cfg ExecConfig) (Handler, error) {
 	}
 	cfg.Command, cfg.Env = slices.Clone(cfg.Command), slices.Clone(cfg.Env)
 	return func(ctx context.Context, d *Delivery) Outcome {
-		c := child{cfg: cfg, body: d.Body, env: cfg.environ(os.Environ(), d), killAt: d.killAt, log: d.log()}
+		c := child{cfg: cfg, body: d.Body, env: cfg.environ(os.Environ(), d), killAt: d.killAt, revoked: d.revoked(), log: d.log()}
 		return cfg.outcome(c.run(ctx))
 	}, nil
 }

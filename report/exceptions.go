@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// This file renders what is not as it should be.
+// resources, sessions, unsettled and findings are the part of the page that is empty, or nearly, after a good shutdown.
 
 func (p *page) resources(d *ShutdownReport) {
 	if len(d.Resources) == 0 {

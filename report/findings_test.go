@@ -52,13 +52,14 @@ func TestFindings(t *testing.T) {
 		}, finding("resource_failed", "amqp-channel:orders", "", "resources[3]")},
 		"channel close unanswered": {channel("close_written", "connection_close_ok"),
 			finding("channel_close_unanswered", "amqp-channel:orders", "", "resources[3].evidence[0]", "resources[3].evidence[1]")},
-		"channel close never asked for": {channel("connection_close_ok"), nil},
-		"cancel unanswered":             {channel("cancel_written", "close_ok"), finding("cancel_unanswered", "amqp-channel:orders", "", "resources[3].evidence[0]")},
-		"unproven":                      {channel("unproven", "close_ok"), finding("ack_unproven", "amqp-channel:orders", "why unproven", "resources[3].evidence[0]")},
-		"cancelled by the broker":       {channel("consumer_cancelled", "close_ok"), finding("consumer_cancelled", "amqp-channel:orders", "why consumer_cancelled", "resources[3].evidence[0]")},
-		"blocked":                       {channel("unblocked", "blocked", "close_ok"), finding("connection_blocked", "amqp-channel:orders", "why blocked", "resources[3].evidence[1]")},
-		"blocked, no longer":            {channel("blocked", "unblocked", "close_ok"), nil},
-		"a borrowed resource":           {func(d doc) { resource(d, "config").Error = &report.Error{} }, nil},
+		"channel close never asked for":        {channel("connection_close_ok"), nil},
+		"cancel unanswered":                    {channel("cancel_written", "close_ok"), finding("cancel_unanswered", "amqp-channel:orders", "", "resources[3].evidence[0]")},
+		"unproven":                             {channel("unproven", "close_ok"), finding("ack_unproven", "amqp-channel:orders", "why unproven", "resources[3].evidence[0]")},
+		"cancelled by the broker":              {channel("consumer_cancelled", "close_ok"), finding("consumer_cancelled", "amqp-channel:orders", "why consumer_cancelled", "resources[3].evidence[0]")},
+		"blocked":                              {channel("unblocked", "blocked", "close_ok"), finding("connection_blocked", "amqp-channel:orders", "why blocked", "resources[3].evidence[1]")},
+		"blocked, no longer":                   {channel("blocked", "unblocked", "close_ok"), nil},
+		"an advisory resource that ended well": {func(d doc) { resource(d, "postgres").Advisory = true }, nil},
+		"a borrowed resource":                  {func(d doc) { resource(d, "config").Error = &report.Error{} }, nil},
 		"runtime, without a resource": {func(d doc) {
 			d.RuntimeJoined, d.Subscriptions[0].LoopJoined = false, false
 			d.Resources = d.Resources[:6]

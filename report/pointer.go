@@ -14,22 +14,19 @@ func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]
 func resolves(d *ShutdownReport, path string) bool {
 	v := reflect.ValueOf(d).Elem()
 	for step := range strings.SplitSeq(path, ".") {
-		name, indexes, _ := strings.Cut(step, "[")
+		name, indexed, isIndexed := strings.Cut(step, "[")
 		if v = member(v, name); !v.IsValid() {
 			return false
 		}
-		for indexes != "" {
-			digits, rest, ok := strings.Cut(indexes, "]")
-			i, err := strconv.Atoi(digits)
-			if !ok || err != nil || v.Kind() != reflect.Slice || i < 0 || i >= v.Len() {
-				return false
-			}
-			v = v.Index(i)
-			if rest != "" && !strings.HasPrefix(rest, "[") {
-				return false
-			}
-			indexes = strings.TrimPrefix(rest, "[")
+		if !isIndexed {
+			continue
 		}
+		digits, closed := strings.CutSuffix(indexed, "]")
+		i, err := strconv.Atoi(digits)
+		if !closed || err != nil || v.Kind() != reflect.Slice || i < 0 || i >= v.Len() {
+			return false
+		}
+		v = v.Index(i)
 	}
 	return true
 }

@@ -287,20 +287,22 @@ func closingQuote(s string, quote byte, from, level int) int {
 // stands before the scheme. Without "@" it is what stands where a port should.
 func concealURLs(s, mark, at string) string {
 	var b strings.Builder
+	low, done := lower(s), 0
 	for {
-		i := indexFold(s, mark)
+		i := strings.Index(low[done:], mark)
 		if i < 0 {
-			return b.String() + s
+			return b.String() + s[done:]
 		}
+		i += done
 		scheme := i
-		for scheme > 0 && isScheme(s[scheme-1]) {
+		for scheme > done && isScheme(s[scheme-1]) {
 			scheme--
 		}
 		from := i + len(mark)
 		end := urlEnd(s, scheme, from)
-		b.WriteString(s[:from])
+		b.WriteString(s[done:from])
 		b.WriteString(concealAuthority(s[scheme:i], s[from:end], at))
-		s = s[end:]
+		done = end
 	}
 }
 

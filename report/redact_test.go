@@ -39,12 +39,16 @@ func TestRedact(t *testing.T) {
 		{"amqp://guest:secret", "amqp://guest:***"},
 		{"amqp://guest:77secret", "amqp://guest:***"},
 		{"amqp%3A%2F%2Fguest%3Ahunter2%40mq%2Fvh", "amqp%3A%2F%2Fguest%3A***%40mq%2Fvh"},
+		{"amqp%3A%2F%2Fguest%3Ahunter:2%40mq", "amqp%3A%2F%2Fguest%3A***%40mq"},
+		{`said \"amqp://guest:p\\\"w@mq/\" to bob@x`, `said \"amqp://guest:***@mq/\" to bob@x`},
+		{`"AMQP://guest:p w@mq", "s3://id:k y@bucket"`, `"AMQP://guest:***@mq", "s3://id:***@bucket"`},
 		{"amqp%3a%2f%2fguest:hunter2@mq", "amqp%3a%2f%2fguest:***@mq"},
 		{"a amqp://u:p1@h b amqp://u:p2@h c", "a amqp://u:***@h b amqp://u:***@h c"},
 
 		// What net/url could not parse is not echoed, nor are its parts.
 		{`parse "amqp://guest:p%zz@mq/": invalid URL escape "%zz"`, `parse (withheld): invalid URL escape (withheld)`},
 		{`parse "amqp://guest:p#ss@mq/": invalid port ":p" after host`, `parse (withheld): invalid port (withheld) after host`},
+		{`mq: invalid port ":p" after host`, `mq: invalid port (withheld) after host`},
 		{`config: parse \"amqp://g:p\": no`, `config: parse (withheld)`},
 
 		// Names and values.
@@ -57,6 +61,7 @@ func TestRedact(t *testing.T) {
 		{"client_secret=abc&x=y rest", "client_secret=*** rest"},
 		{"X-Api-Key: abc rest", "X-Api-Key: *** rest"},
 		{"AccountKey=abc==;x", "AccountKey=***"},
+		{"api key: abc, routing key: orders.new", "api key: *** routing key: orders.new"},
 		{"token => abc", "token => ***"},
 		{"tokens:[a b] c", "tokens:[***] c"},
 		{"password%3Dhunter2 rest", "password%3D*** rest"},
@@ -112,9 +117,10 @@ func TestRedactHuge(t *testing.T) {
 
 func BenchmarkRedact(b *testing.B) {
 	for name, text := range map[string]string{
-		"plain":  "handler did not return",
-		"dial":   `dial "amqp://guest:hunter2@mq:5672/vh": dial tcp 10.0.0.1:5672: connect: connection refused`,
-		"64 KiB": strings.Repeat(`{"user":"app","password":"hunter2","port":5432} `, 2000),
+		"plain":   "handler did not return",
+		"dial":    `dial "amqp://guest:hunter2@mq:5672/vh": dial tcp 10.0.0.1:5672: connect: connection refused`,
+		"hostile": strings.Repeat(`A://"%3A%2F%2F:token=`, 3000),
+		"64 KiB":  strings.Repeat(`{"user":"app","password":"hunter2","port":5432} `, 2000),
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -53,7 +53,7 @@ func TestDigestIsRFC8785(t *testing.T) {
 		t.Error(err)
 	}
 	d.Deliveries.SinceStart.Received = 1<<64 - 1 // beyond what a double holds
-	d.Budget.HardTUS = -1 << 62
+	d.Budget.HardTUS, d.Budget.TotalUS = -1<<62, 1<<62+1
 	if err := report.VerifyDigest(mustSeal(t, d)); err != nil {
 		t.Errorf("with numbers that are no doubles: %v", err)
 	}

@@ -150,6 +150,16 @@ func TestStoreModes(t *testing.T) {
 	}
 }
 
+func TestStoreErrorSaysWhat(t *testing.T) {
+	_, err := (&report.Store{Dir: "/nowhere"}).Save(clean(), nil)
+	if err == nil {
+		t.Fatal("saved")
+	}
+	if got, want := err.Error(), `report: store: create "/nowhere/20261130T174801Z-0193a2b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b.json": no such file or directory`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 func TestPrepareLeavesWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o750); err != nil {
@@ -387,7 +397,7 @@ func TestStorePrunes(t *testing.T) {
 	save(1, "orders", "a")
 	save(2, "orders", "a")
 	keep(save(3, "orders", "a"), save(4, "orders", "a"))
-	keep(save(5, "orders", "b"))
+	keep(save(5, "orders", "b"), save(6, "orders", "b"))
 	keep(save(10, "orders", "a"))
 
 	slices.Sort(want)

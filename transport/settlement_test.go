@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"weak"
 
 	"pgregory.net/rapid"
 
@@ -81,7 +82,23 @@ func TestQueueFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestSettlementsMayBeUsedAgain: what was taken holds nothing of the queue and may be pushed again at once.
+// TestTakenSettlementsHoldNothing: one that is kept does not keep those it was queued with.
+func TestTakenSettlementsHoldNothing(t *testing.T) {
+	var q transport.Queue
+	first, second := &transport.Settlement{Tag: 1}, &transport.Settlement{Tag: 2}
+	gone := weak.Make(first)
+	q.Push(first)
+	q.Push(second)
+	first = nil
+	q.Take(nil)
+	runtime.GC()
+	if s := gone.Value(); s != nil {
+		t.Errorf("settlement %d is held", s.Tag)
+	}
+	runtime.KeepAlive(second)
+}
+
+// TestSettlementsMayBeUsedAgain: what was taken may be pushed again at once.
 func TestSettlementsMayBeUsedAgain(t *testing.T) {
 	var q transport.Queue
 	var own [3]transport.Settlement

@@ -28,9 +28,9 @@ type Session interface {
 	// End says how the session ended. Valid once Done is closed.
 	End() End
 	// Close asks the peer to close the connection and waits for its answer. It returns nil only if the answer was observed
-	// (also when it had been observed before), ctx's cause if ctx ended first (the session is then still open: Cut it), or an
-	// *Error of KindClosed if the session ended in another way. It is idempotent. What was submitted and is not written when
-	// the close is asked for may be Failed: close the streams first.
+	// (also when it had been observed before, whatever ctx), ctx's cause if ctx ended first (the session is then still open:
+	// Cut it), or an *Error of KindClosed if the session ended in another way. It is idempotent. What was submitted and is
+	// not written when the close is asked for may be Failed: close the streams first.
 	Close(ctx context.Context) error
 	// Cut closes the socket without asking. It never blocks. The session ends as EndCut unless it had ended before. It may be
 	// called at any time, by anyone, also while Close or Consume waits: they return.
@@ -61,10 +61,10 @@ type Stream interface {
 	Cancel()
 	// Close ends the stream in order: what was submitted is written, the last settlements are proven as far as this broker
 	// allows, the channel is closed. It returns nil only if the broker's answer to the close was observed (also when observed
-	// before). When a request on the channel is unanswered it does not queue another behind it but returns an *Error of
-	// KindUnanswered at once if the request is past help (an earlier Close gave up on it), or ctx's cause when ctx ends. The
-	// session is not harmed by either. A stream that ended otherwise, its session's close-ok included, returns an *Error of
-	// KindClosed. What is submitted once the close has been written is Failed.
+	// before, whatever ctx). When a request on the channel is unanswered it does not queue another behind it but returns an
+	// *Error of KindUnanswered at once if the request is past help (an earlier Close gave up on it), or ctx's cause when ctx
+	// ends. The session is not harmed by either. A stream that ended otherwise, its session's close-ok included, returns an
+	// *Error of KindClosed. What is submitted once the close has been written is Failed.
 	Close(ctx context.Context) error
 	// QueueState asks for the queue's counters where that is safe; ok is false where it is not known.
 	QueueState() (state QueueState, ok bool)
@@ -105,7 +105,8 @@ type Subscription struct {
 	Declare  Declare
 	// Arguments are the queue's arguments, for a declaration other than passive.
 	Arguments map[string]any
-	// Exclusive asks to be the queue's only consumer.
+	// Exclusive asks to be the queue's only consumer. Not every broker ensures that for every kind of queue: RabbitMQ 3.10
+	// ignores it for quorum queues (measured).
 	Exclusive bool
 	// Ordered promises that the stream is closed without Cancel and without nacks: the transport must keep the order of what
 	// goes back (close without cancel).

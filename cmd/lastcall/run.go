@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +15,7 @@ import (
 	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/report"
+	"github.com/lastcall-go/lastcall/signals"
 )
 
 // runFlags are what `run` and `check` share.
@@ -90,7 +89,7 @@ The exit code is the report's:
 			if err != nil {
 				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
 			}
-			outlivePipes()
+			signals.OutlivePipes()
 			bounded(stderrPatience, func() {
 				for _, w := range file.Warnings {
 					logger.Warn(w.String())
@@ -103,11 +102,6 @@ The exit code is the report's:
 	cmd.Flags().StringVar(&format, "log", "text", "log lines are `FORMAT`, text or json")
 	return cmd
 }
-
-// outlivePipes makes a write to a pipe that nobody reads any more an error. By itself the Go runtime ends the process at the
-// first such write to stdout or stderr: a log collector that dies would take the consumer with it. The signal is caught, not
-// ignored: that children would inherit.
-func outlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // consume runs c to its end and returns why it never began, if it did not.
 func consume(p process, c *managed.Consumer, setup func(context.Context, *managed.Consumer) error) *managed.StartError {
@@ -126,7 +120,12 @@ func summarised(c *managed.Consumer, start *managed.StartError) error {
 	if ok {
 		text += report.Summary(&d)
 	}
-	writeBounded(os.Stderr, text, stderrPatience)
+	patience := stderrPatience
+	if ok { // the root deadline holds here, too
+		hard := d.Trigger.At.Add(time.Duration(d.Budget.HardTUS) * time.Microsecond)
+		patience = min(patience, max(deadline.Until(hard), lastWord))
+	}
+	writeBounded(os.Stderr, text, patience)
 	return ended(c)
 }
 
@@ -138,8 +137,12 @@ func ended(c *managed.Consumer) error {
 	return nil
 }
 
-// stderrPatience is how long a reader of stderr may take for what is not logged; a full pipe must not keep the process.
-const stderrPatience = 100 * time.Millisecond
+const (
+	// stderrPatience is how long a reader of stderr may take for what is not logged; a full pipe must not keep the process.
+	stderrPatience = 100 * time.Millisecond
+	// lastWord is what is left of that after the root deadline: enough for a stderr that takes what it is given.
+	lastWord = 5 * time.Millisecond
+)
 
 func writeBounded(w io.Writer, text string, patience time.Duration) {
 	bounded(patience, func() { _, _ = io.WriteString(w, text) })

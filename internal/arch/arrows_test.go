@@ -54,7 +54,7 @@ var foreign = []struct {
 	{"github.com/spf13/pflag", []string{"cmd/..."}},
 }
 
-// testSupport are packages that code outside tests may import only if it is one of them.
+// testSupport are packages that only test files may import.
 var testSupport = []string{"internal/faultproxy", "internal/rabbittest", "managed/managedtest", "report/reporttest", "transport/transporttest"}
 
 func importViolations(t *tree) []string {
@@ -80,7 +80,7 @@ func importViolations(t *tree) []string {
 				if !in(to, may) {
 					report("%s: %s must not import %s", t.at(spec), f.dir, to)
 				}
-				if !f.test && in(to, testSupport) && !in(f.dir, testSupport) {
+				if !f.test && in(to, testSupport) {
 					report("%s: %s is for tests", t.at(spec), to)
 				}
 			}

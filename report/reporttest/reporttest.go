@@ -1,4 +1,3 @@
-// Package reporttest holds reports against all that a report promises, for the tests of whatever produces one.
 package reporttest
 
 import (

@@ -242,9 +242,6 @@ func (b *Broker) admitDial(ctx context.Context) error {
 // await waits until a request is answered: while its reply is withheld or the peer silent, and then for its delay. s is nil
 // for a dial.
 func (b *Broker) await(ctx context.Context, s *session, kind Reply, op, subject string) error {
-	unanswered := func() error {
-		return &transport.Error{Kind: transport.KindUnanswered, Op: op, Subject: subject, Err: context.Cause(ctx)}
-	}
 	var over chan struct{}
 	if s != nil {
 		over = s.over
@@ -254,20 +251,25 @@ func (b *Broker) await(ctx context.Context, s *session, kind Reply, op, subject 
 		waits := b.withheld[kind] || (s == nil && b.silent) || (s != nil && s.silent)
 		d, changed := b.delays[kind], b.changed
 		b.mu.Unlock()
-		if !waits {
-			if deadline.Sleep(ctx, d) != nil {
-				return unanswered()
-			}
+		if !waits && d <= 0 {
 			return nil
 		}
+		var due <-chan time.Time // never, while it waits
+		if !waits {
+			timer := deadline.NewTimer(d)
+			defer timer.Stop()
+			due, changed = timer.C, nil
+		}
 		select {
+		case <-due:
+			return nil
 		case <-changed:
 		case <-over:
 			return s.closedError(op, subject)
 		case <-ctx.Done():
 		}
 	}
-	return unanswered()
+	return &transport.Error{Kind: transport.KindUnanswered, Op: op, Subject: subject, Err: context.Cause(ctx)}
 }
 
 // resume is the broker's act on what was written in a silence.
@@ -280,7 +282,7 @@ func (s *session) resume() {
 		st.takeWire()
 		wake(st.readable)
 	}
-	if s.closing && !s.closeTaken {
+	if s.closing { // again, perhaps: it can be answered once only
 		s.takeClose()
 	}
 	unheard := s.unheard

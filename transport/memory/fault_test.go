@@ -176,6 +176,31 @@ func TestDelays(t *testing.T) {
 	})
 }
 
+func TestDelayedRequestEndsWithItsContextAndItsSession(t *testing.T) {
+	bubble(t, plain, func(b *bench) {
+		b.Delay(memory.ReplyDial, 5*time.Second)
+		b.Delay(memory.ReplyConsume, 5*time.Second)
+		if _, err := b.Dial(b.within(time.Second)); transport.KindOf(err) != transport.KindUnanswered || !errors.Is(err, errOver) {
+			b.Errorf("Dial returned %v", err)
+		}
+		if _, err := b.session.Consume(b.within(time.Second), one("q"), &tape{}); transport.KindOf(err) != transport.KindUnanswered {
+			b.Errorf("Consume returned %v", err)
+		}
+		time.AfterFunc(time.Second, b.session.Cut)
+		if _, err := b.session.Consume(b.Context(), one("q"), &tape{}); transport.KindOf(err) != transport.KindClosed {
+			b.Errorf("Consume returned %v", err)
+		}
+		if took := time.Since(b.start); took != 3*time.Second {
+			b.Errorf("all that took %s", took)
+		}
+		time.AfterFunc(time.Second, func() { b.Release() }) // that another fault is lifted changes nothing
+		b.dial()
+		if took := time.Since(b.start); took != 8*time.Second {
+			b.Errorf("a delay of 5s ended at %s, begun at 3s", took)
+		}
+	})
+}
+
 func TestDelayedReplyToAnEndedStreamIsLost(t *testing.T) {
 	bubble(t, plain, func(b *bench) {
 		b.Delay(memory.ReplyCancel, time.Second)
@@ -220,6 +245,19 @@ func TestSilence(t *testing.T) {
 			b.Resume()
 			p.want(b, "proven 2 reply", "cancel_ok at 1s")
 			b.wantReady("q", "c", "d")
+		})
+	})
+
+	t.Run("it ends for the named session alone", func(t *testing.T) {
+		bubble(t, plain, func(b *bench) {
+			b.Silence()
+			b.Resume(b.session)
+			b.consume(b.session, one("q"))
+			if _, err := b.Dial(b.within(time.Second)); transport.KindOf(err) != transport.KindUnanswered {
+				b.Errorf("Dial returned %v", err)
+			}
+			b.Resume()
+			b.dial()
 		})
 	})
 
@@ -346,6 +384,7 @@ func TestFaultsReachTheNamedSessionsAlone(t *testing.T) {
 	bubble(t, plain, func(b *bench) {
 		other := b.dial()
 		b.Silence(other)
+		b.dial()
 		p := b.consume(b.session, one("q"))
 		if n := b.Drop(320, "", other); n != 1 {
 			b.Errorf("%d were dropped", n)

@@ -195,6 +195,9 @@ type (
 		transport.Stream
 		tag string
 	}
+	onState struct {
+		transport.Stream
+	}
 	onSessionClose struct {
 		transport.Session
 		f func(context.Context) error
@@ -217,9 +220,12 @@ type (
 	}
 )
 
-func (s onSubmit) Submit(x *transport.Settlement)        { s.f(x) }
-func (s onCancel) Cancel()                               { s.f() }
-func (s onClose) Close(ctx context.Context) error        { return s.f(ctx) }
+func (s onSubmit) Submit(x *transport.Settlement) { s.f(x) }
+func (s onCancel) Cancel()                        { s.f() }
+func (s onClose) Close(ctx context.Context) error { return s.f(ctx) }
+func (s onState) QueueState() (transport.QueueState, bool) {
+	return transport.QueueState{Ready: 50, Consumers: 1, At: time.Now()}, true
+}
 func (s onTag) ConsumerTag() string                      { return s.tag }
 func (s onSessionClose) Close(ctx context.Context) error { return s.f(ctx) }
 func (s onSessionClose) inner() transport.Session        { return s.Session }

@@ -263,6 +263,17 @@ var mutants = map[string]mutant{
 			}}
 		},
 	},
+	"a context that is over goes before an answer": {
+		fails: "a close that was answered stays so, whatever the next call's context",
+		session: func(s transport.Session) transport.Session {
+			return onSessionClose{s, func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				return s.Close(ctx)
+			}}
+		},
+	},
 	"close of a stream takes the session along": {
 		fails: "closing a stream leaves the session's others alone",
 		stream: func(m *mutated) transport.Stream {
@@ -387,6 +398,57 @@ var mutants = map[string]mutant{
 	"one tag for all": {
 		fails:  "consumer tags are what was asked for, or unique",
 		stream: func(m *mutated) transport.Stream { return onTag{m.Stream, "of-my-own"} },
+	},
+	"streams mixed": {
+		fails: "streams of one session do not mix",
+		sink: func() func(*mutated) transport.Sink {
+			var first *mutated
+			return func(m *mutated) transport.Sink {
+				if first == nil {
+					first = m
+				}
+				return onDeliver{m.Sink, func(d *transport.Delivery) { first.Deliver(d) }}
+			}
+		}(),
+	},
+	"settlements held until nothing older is open": {
+		fails: "the prefetch is freed by any delivery, not the oldest alone",
+		stream: func(m *mutated) transport.Stream {
+			held := make(map[uint64]*transport.Settlement)
+			return onSubmit{m.Stream, func(x *transport.Settlement) {
+				held[x.Tag] = x
+				for next := held[m.written+1]; next != nil; next = held[m.written+1] {
+					m.written++
+					m.Submit(next)
+				}
+			}}
+		},
+	},
+	"one consumer for a queue": {
+		fails: "consumers of one queue share it",
+		sub:   func(s *transport.Subscription) { s.Exclusive = true },
+	},
+	"an exclusive consumer with company": {
+		fails: "an exclusive consumer is alone",
+		sub:   func(s *transport.Subscription) { s.Exclusive = false },
+	},
+	"messages kept after a cut": {
+		fails: "what a cut session had goes to others at once",
+		session: func(s transport.Session) transport.Session {
+			return onCut{s, func() { time.AfterFunc(1500*time.Millisecond, s.Cut) }}
+		},
+	},
+	"a declaration of what is there refused": {
+		fails: "a declared queue is found as it is",
+		sub: func(s *transport.Subscription) {
+			if s.Declare != transport.DeclareDefault {
+				s.Arguments = map[string]any{"x-max-length": 1}
+			}
+		},
+	},
+	"counters made up": {
+		fails:  "counters of a queue are right or not known",
+		stream: func(m *mutated) transport.Stream { return onState{m.Stream} },
 	},
 	"a mismatch overlooked": {
 		fails: "a refused Consume leaves nothing behind",

@@ -19,13 +19,12 @@ type session struct {
 	readers            sync.WaitGroup
 
 	// Guarded by the broker's lock.
-	streams    []*stream // live ones, oldest first
-	end        transport.End
-	silent     bool // nothing passes in either direction
-	silences   int
-	unheard    []func() // answers of the connection that came due in a silence
-	closing    bool     // our close was sent
-	closeTaken bool     // and has reached the broker
+	streams  []*stream // live ones, oldest first
+	end      transport.End
+	silent   bool // nothing passes in either direction
+	silences int
+	unheard  []func() // answers of the connection that came due in a silence
+	closing  bool     // our close was sent
 }
 
 var _ transport.Session = (*session)(nil)
@@ -128,7 +127,6 @@ func (s *session) Close(ctx context.Context) error {
 
 // takeClose is the broker's part of an orderly close: everything unsettled goes back, then it answers.
 func (s *session) takeClose() {
-	s.closeTaken = true
 	s.broker.release(s.streams...)
 	s.broker.reply(ReplyConnectionClose, s, s.closeOK)
 }

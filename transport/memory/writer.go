@@ -18,25 +18,21 @@ func (s *stream) write() {
 	defer close(s.written)
 	var p pass
 	for range s.writable {
-		for {
-			// One yield lets others submit what then leaves in the same write.
-			runtime.Gosched()
-			cancel, closing := s.cancelAsked.Load(), s.closeAsked.Load() // before Take: what was submitted earlier goes first
-			p.taken = s.submitted.Take(p.taken[:0])
-			ended := s.transmit(&p, cancel, closing)
-			s.report(&p)
-			if ended {
-				return
+		// One yield lets others submit what then leaves in the same write.
+		runtime.Gosched()
+		cancel, closing := s.cancelAsked.Load(), s.closeAsked.Load() // before Take: what was submitted earlier goes first
+		p.taken = s.submitted.Take(p.taken[:0])
+		ended := s.transmit(&p, cancel, closing)
+		s.report(&p)
+		if ended {
+			return
+		}
+		if len(p.written) > 0 || p.request != 0 {
+			s.broker.mu.Lock()
+			if !s.session.silent {
+				s.takeWire()
 			}
-			if len(p.written) > 0 || p.request != 0 {
-				s.broker.mu.Lock()
-				if !s.session.silent {
-					s.takeWire()
-				}
-				s.broker.mu.Unlock()
-			} else if len(p.taken) == 0 {
-				break
-			}
+			s.broker.mu.Unlock()
 		}
 	}
 }
@@ -112,7 +108,7 @@ func (s *stream) report(p *pass) {
 	}
 }
 
-// take is the broker's act on a request.
+// take is the broker's act on a request. Its caller dispatches.
 func (s *stream) take(request frameKind) {
 	answer := frame{kind: request, n: s.taken}
 	kind := ReplyBarrier
@@ -120,7 +116,6 @@ func (s *stream) take(request frameKind) {
 	case frameCancel:
 		kind = ReplyCancel
 		s.queue.detach(s)
-		s.queue.dispatch()
 	case frameClose:
 		kind = ReplyChannelClose
 		s.broker.release(s)

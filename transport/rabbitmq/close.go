@@ -19,7 +19,7 @@ const (
 )
 
 // lostPatience bounds the close of a channel whose consumer the broker has cancelled.
-const lostPatience = 5 * time.Second
+const lostPatience = 2 * time.Second
 
 var errLost = errors.New("the channel of a cancelled consumer did not close in time")
 

@@ -16,7 +16,8 @@ const (
 	maxPrefetch = math.MaxUint16
 )
 
-// Consume opens a channel, declares, sets the prefetch and consumes. When ctx ends in between, the request in flight is left
+// Consume opens a channel, declares, sets the prefetch and consumes. On a quorum queue, where RabbitMQ ignores that a consumer is
+// exclusive, one is refused that comes second, but others that come later are kept off within the session alone. When ctx ends in between, the request in flight is left
 // behind, and the channel closed as soon as its answer comes.
 func (s *session) Consume(ctx context.Context, sub transport.Subscription, sink transport.Sink) (transport.Stream, error) {
 	arguments, err := check(sub)
@@ -26,7 +27,7 @@ func (s *session) Consume(ctx context.Context, sub transport.Subscription, sink 
 	if ctx.Err() != nil {
 		return nil, &transport.Error{Kind: transport.KindUnanswered, Op: "consume", Subject: sub.Queue, Err: context.Cause(ctx)}
 	}
-	tag, err := s.reserve(sub.Tag)
+	tag, err := s.reserve(sub)
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +114,18 @@ func (o *opening) open() (ready, error) {
 	r := ready{stream: st}
 
 	o.op.Store("declare")
+	var q amqp.Queue
 	switch sub.Declare {
 	case transport.DeclareClassic, transport.DeclareQuorum:
-		_, err = ch.QueueDeclare(sub.Queue, true, false, false, false, o.arguments)
+		q, err = ch.QueueDeclare(sub.Queue, true, false, false, false, o.arguments)
 	default:
-		_, err = ch.QueueDeclarePassive(sub.Queue, true, false, false, false, nil)
+		q, err = ch.QueueDeclarePassive(sub.Queue, true, false, false, false, nil)
 	}
 	if err := failed("declare", err); err != nil {
 		return r, err
+	}
+	if sub.Exclusive && q.Consumers > 0 {
+		return r, locked(sub.Queue)
 	}
 	o.op.Store("qos")
 	if err := failed("qos", ch.Qos(sub.Prefetch, 0, false)); err != nil {

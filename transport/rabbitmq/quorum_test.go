@@ -59,3 +59,41 @@ func TestQuorumCloseLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// FACTS 13: a cancel would break the order of a single-active-consumer queue. So an ordered stream keeps its prefetch within what
+// the broker takes, and its close needs neither cancel nor quiet period.
+func TestOrderedNeedsNoCancel(t *testing.T) {
+	noLeaks(t)
+	const n = 100
+	a := newAdmin(t)
+	s := dial(t, newRig(t))
+	q := a.queue(t, transporttest.QueueOptions{Kind: transport.DeclareQuorum}, "x-single-active-consumer", true)
+	a.publish(t, q, numbered(n)...)
+	r := consume(t, s, transport.Subscription{Queue: q, Prefetch: 64, Ordered: true}, &tape{})
+	r.awaitDeliveries(t, 32)
+	next := consume(t, s, transport.Subscription{Queue: q, Prefetch: 64, Ordered: true}, &tape{})
+	r.settle(transport.Ack, descending(32, 2)...) // singly, for the first is not settled yet
+	r.awaitDeliveries(t, 63)                      // 31 more
+	r.settle(transport.Ack, descending(63, 33)...)
+	if err := r.stream.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]transport.ObservationKind{transport.ObservedCloseWritten, transport.ObservedCloseOK}, r.kinds()); diff != "" || r.proven != 62 {
+		t.Errorf("%d of 62 proven; observed (-want +got):\n%s", r.proven, diff)
+	}
+	var want, got []string
+	for i, m := range numbered(n) {
+		if i == 0 || i >= len(r.written)+1 {
+			want = append(want, m.ID)
+		}
+	}
+	for len(got) < len(want) {
+		next.awaitDeliveries(t, len(got)+1)
+		d := next.deliveries[len(got)]
+		got = append(got, d.MessageID)
+		next.settle(transport.Ack, d.Tag)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("at the next consumer (-want +got):\n%s", diff)
+	}
+}

@@ -25,6 +25,8 @@ type tape struct {
 	proven     uint64
 	observed   []transport.Observation
 	end        *transport.End
+
+	reportedByEnd int // settlements written or failed
 }
 
 // consume opens a stream that records.
@@ -82,7 +84,9 @@ func (r *tape) Observe(o transport.Observation) {
 	}
 }
 
-func (r *tape) Ended(e transport.End) { r.note(func() { r.end = &e }) }
+func (r *tape) Ended(e transport.End) {
+	r.note(func() { r.end, r.reportedByEnd = &e, len(r.written)+len(r.failed) })
+}
 
 // await waits until ok, which is called under the lock after each call of the Sink.
 func (r *tape) await(t testing.TB, what string, ok func() bool) {

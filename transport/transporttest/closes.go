@@ -110,6 +110,25 @@ var closeCases = []testCase{
 		e.wantLeft(q, messageIDs(0, 5)...)
 	}},
 
+	{name: "a close that was answered stays so, whatever the next call's context", test: func(e *env) {
+		s := e.dial()
+		r := e.open(s, e.queue(0), 1)
+		over, cancel := context.WithCancelCause(e.Context())
+		cancel(errOver)
+		e.closeStream(r)
+		for range 20 {
+			if err := r.stream.Close(over); err != nil {
+				e.Fatalf("Stream.Close: %v", err)
+			}
+		}
+		e.closeSession(s)
+		for range 20 {
+			if err := s.Close(over); err != nil {
+				e.Fatalf("Session.Close: %v", err)
+			}
+		}
+	}},
+
 	{name: "closing a session that ended otherwise is an error", test: func(e *env) {
 		s := e.dial()
 		r := e.open(s, e.queue(0), 1)

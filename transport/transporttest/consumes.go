@@ -57,8 +57,6 @@ var consumeCases = []testCase{
 		q := e.queue(4)
 		kept := e.open(s, q, 1)
 		kept.awaitDeliveries(1)
-		alone := e.queue(0)
-		e.consume(s, transport.Subscription{Queue: alone, Exclusive: true}, e.recorder(1))
 		other := transport.DeclareQuorum
 		if e.kind == other {
 			other = transport.DeclareClassic
@@ -70,15 +68,10 @@ var consumeCases = []testCase{
 		}{
 			{"a missing queue", transport.Subscription{Queue: q + "-missing", Prefetch: 1}, transport.KindNotFound},
 			{"another kind", transport.Subscription{Queue: q, Prefetch: 1, Declare: other}, transport.KindMismatch},
-			{"a queue that is another's", transport.Subscription{Queue: alone, Prefetch: 1}, transport.KindLocked},
-			{"a queue that is not ours alone", transport.Subscription{Queue: q, Prefetch: 1, Exclusive: true}, transport.KindLocked},
 			{"no prefetch", transport.Subscription{Queue: q}, transport.KindInvalid},
 			{"a negative prefetch", transport.Subscription{Queue: q, Prefetch: -1}, transport.KindInvalid},
 		} {
-			ctx, cancel := e.ctx(e.Patience)
-			_, err := s.Consume(ctx, c.sub, forbidden{e, c.name})
-			cancel()
-			e.wantKind("Consume of "+c.name, err, c.want)
+			e.refused(s, c.name, c.sub, c.want)
 		}
 		for tag := uint64(1); tag <= 4; tag++ { // the session's other stream gets all the rest: nobody else consumes
 			kept.awaitDeliveries(int(tag))
@@ -87,6 +80,19 @@ var consumeCases = []testCase{
 		e.closeStream(kept)
 		e.end(s)
 		e.wantLeft(q)
+	}},
+
+	{name: "an exclusive consumer is alone", kind: transport.DeclareClassic, test: func(e *env) {
+		s := e.dial()
+		shared, alone := e.queue(1), e.queue(1)
+		first := e.open(s, shared, 1)
+		first.awaitDeliveries(1)
+		e.refused(s, "a queue that is not ours alone", transport.Subscription{Queue: shared, Prefetch: 1, Exclusive: true}, transport.KindLocked)
+		second := e.consume(s, transport.Subscription{Queue: alone, Exclusive: true}, e.recorder(1))
+		second.awaitDeliveries(1)
+		e.refused(s, "a queue that is another's", transport.Subscription{Queue: alone, Prefetch: 1}, transport.KindLocked)
+		e.closeStream(second)
+		e.open(s, alone, 1).awaitDeliveries(1) // it is free again
 	}},
 
 	{name: "a call whose context is over does nothing", test: func(e *env) {
@@ -133,6 +139,15 @@ var consumeCases = []testCase{
 		e.closeStream(third)
 		e.closeSession(s)
 	}},
+}
+
+// refused consumes and fails the test unless that is refused with the kind, and the Sink hears nothing of it.
+func (e *env) refused(s transport.Session, name string, sub transport.Subscription, want transport.ErrorKind) {
+	e.Helper()
+	ctx, cancel := e.ctx(e.Patience)
+	defer cancel()
+	_, err := s.Consume(ctx, sub, forbidden{e, name})
+	e.wantKind("Consume of "+name, err, want)
 }
 
 // forbidden is the Sink of a stream that must not come to be.

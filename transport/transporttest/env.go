@@ -75,7 +75,7 @@ func Run(t *testing.T, h Harness) {
 	for _, kind := range h.Kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			for _, c := range slices.Concat(deliveryCases, settlementCases, proofCases, cancelCases, closeCases, endCases, consumeCases, randomCases) {
-				if slices.ContainsFunc(c.needs, func(f Fault) bool { return slices.Contains(h.Without, f) }) {
+				if c.kind != 0 && c.kind != kind || slices.ContainsFunc(c.needs, func(f Fault) bool { return slices.Contains(h.Without, f) }) {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) {
@@ -92,6 +92,7 @@ func Run(t *testing.T, h Harness) {
 type testCase struct {
 	name  string
 	needs []Fault
+	kind  transport.Declare // the one kind of queue that it is about; zero means all
 	test  func(*env)
 }
 
