@@ -74,10 +74,13 @@ func (f *fates) judge(t *testing.T, d report.ShutdownReport, started int, left [
 	late := d.Deliveries.InShutdown.LateResults // those that came between cut and sealing
 	cohort := report.Sheet{Received: uint64(started), Started: uint64(started), Acked: gone, Abandoned: uint64(len(abandoned)), LateResults: late}
 	w := verdict{report.Incomplete, 3, cohort}
-	if len(abandoned) == 0 {
+	// On a busy machine the drain may not hear in time that all came back at the last moment, and says so.
+	if heard := actionOf(d, "drain", d.Subscriptions[0].Queue).Forced; len(abandoned) == 0 && heard == report.ForcedDone {
 		w.Completion = report.ForcedCompleted
 	}
-	if want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}, w); t.Failed() {
+	got := verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}
+	want(t, got, w)
+	if w.Sheet.Conserved = true; got != w {
 		t.Logf("findings: %+v", d.Findings)
 	}
 	f.acked.Add(int64(gone))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/report"
 )
 
@@ -133,6 +134,9 @@ func Exec(cfg ExecConfig) (Handler, error) {
 	cfg.Command, cfg.Env = slices.Clone(cfg.Command), slices.Clone(cfg.Env)
 	return func(ctx context.Context, d *Delivery) Outcome {
 		c := child{cfg: cfg, body: d.Body, env: cfg.environ(os.Environ(), d), killAt: d.killAt, revoked: d.revoked(), log: d.log()}
+		if d.stream == nil { // a delivery made up by a test
+			c.killAt = func(error) time.Time { return deadline.Now().Add(deadline.DefaultForceWindow) }
+		}
 		return cfg.outcome(c.run(ctx))
 	}, nil
 }

@@ -46,7 +46,8 @@ func awaitFiles(t *testing.T, dir string, names ...string) {
 func TestExecIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	h := managedtest.New(t, managed.Config{Lifecycle: budget(time.Second), Subscriptions: []managed.Subscription{
-		{Queue: "orders", Handler: program(t, dir, "trap '' TERM; : >$LASTCALL_MESSAGE_ID; sleep 60"), Prefetch: 5, Concurrency: 2},
+		{Queue: "orders", Handler: program(t, dir, "trap '' TERM; : >$LASTCALL_MESSAGE_ID; sleep 60"), Prefetch: 5, Concurrency: 2,
+			HandlerTimeout: time.Minute},
 	}})
 	h.Publish("orders", ids(5)...)
 	h.Start()
@@ -65,10 +66,15 @@ func TestExecIsKilled(t *testing.T) {
 // TestExecFinishes: a stop waits for children within the graceful window, and their words count.
 func TestExecFinishes(t *testing.T) {
 	dir := t.TempDir()
-	h := managedtest.New(t, managed.Config{Subscriptions: []managed.Subscription{
-		{Queue: "orders", Handler: program(t, dir, ": >$LASTCALL_MESSAGE_ID; while ! [ -e go ]; do sleep 0.01; done; read id; exit ${id#m}"),
-			Concurrency: 3, RequeueDelay: managed.NoRequeueDelay},
-	}})
+	child := program(t, dir, ": >$LASTCALL_MESSAGE_ID; while ! [ -e go ]; do sleep 0.01; done; read id; exit ${id#m}")
+	stopping := make(chan (<-chan struct{}), 3)
+	h := managedtest.New(t, managed.Config{Subscriptions: []managed.Subscription{{
+		Queue: "orders", Concurrency: 3, RequeueDelay: managed.NoRequeueDelay,
+		Handler: func(ctx context.Context, d *managed.Delivery) managed.Outcome {
+			stopping <- managed.Stopping(ctx)
+			return child(ctx, d)
+		},
+	}}})
 	h.Publish("orders", "m0", "m65", "m75")
 	h.Start()
 	awaitFiles(t, dir, "m0", "m65", "m75")
@@ -77,7 +83,7 @@ func TestExecFinishes(t *testing.T) {
 		defer close(stopped)
 		h.Stop()
 	}()
-	<-h.Consumer.Stopping()
+	<-<-stopping
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

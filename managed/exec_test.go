@@ -399,6 +399,30 @@ func TestExecKillComesNearer(t *testing.T) {
 	}
 }
 
+// TestExecRevoked: a child whose delivery is given up while it winds down is killed at once.
+func TestExecRevoked(t *testing.T) {
+	leaks(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	log, revoked, asked := newLines(), make(chan struct{}), make(chan struct{}, 1)
+	cfg := shell("trap '' TERM; echo ready; sleep 60")
+	c := child{cfg: cfg, env: os.Environ(), revoked: revoked, log: slog.New(log), killAt: func(cause error) time.Time {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return never(cause)
+	}}
+	done := make(chan Outcome, 1)
+	go func() { done <- cfg.outcome(c.run(ctx)) }()
+	log.await(t, "INFO stdout ready")
+	cancel(ErrForced)
+	<-asked
+	close(revoked)
+	if want, out := ErrForced.Error()+" (child: signal: killed)", <-done; out.Verdict() != VerdictError || out.Cause().Error() != want {
+		t.Errorf("outcome = %s, %v; want %s", out.Verdict(), out.Cause(), want)
+	}
+}
+
 // TestExecGroupIsTold: SIGTERM reaches the child's own children.
 func TestExecGroupIsTold(t *testing.T) {
 	k := start(t, shell("trap 'wait; exit 75' TERM; (trap 'echo told; exit' TERM; echo ready; sleep 60 & wait) & wait"), nil, never)

@@ -23,7 +23,25 @@ const (
 // the forms), without control characters, terminal escapes and marks that reorder text, valid UTF-8, at most MaxText bytes.
 // It hides too much rather than too little. Redacting twice changes nothing.
 func Redact(text string) string {
+	if isWord(text) {
+		return text
+	}
 	return concealAndCut(strings.TrimSpace(neutralise(head(text), false)), MaxText)
+}
+
+// isWord reports whether s is one short plain word, or empty: most of what a report holds, and no form of a secret. A web token
+// is such a word too, but for its beginning.
+func isWord(s string) bool {
+	if len(s) > 64 || strings.Contains(s, "eyJ") {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // RedactLines is Redact for text of several lines, such as a stack: it keeps newlines and tabs, and cuts at limit bytes.

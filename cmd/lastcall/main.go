@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lastcall-go/lastcall/config"
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/report"
 	"github.com/lastcall-go/lastcall/signals"
@@ -72,8 +73,12 @@ func execute(p process) int {
 	if !ok { // cobra's own: flags, arguments, commands
 		exit = &exitError{exitUsage, fmt.Errorf("%s: %w\nRun '%s --help' for usage.", cmd.CommandPath(), err, cmd.CommandPath())}
 	}
-	if text := exit.Error(); text != "" {
-		writeBounded(os.Stderr, report.RedactLines(text, maxErrorText)+"\n", stderrPatience)
+	text := exit.Error()
+	if _, ok := errors.AsType[*config.Error](err); !ok { // which holds no secret, but an example of where one belongs
+		text = report.RedactLines(text, maxErrorText)
+	}
+	if text != "" {
+		writeBounded(os.Stderr, text+"\n", stderrPatience)
 	}
 	return exit.code
 }

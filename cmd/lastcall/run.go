@@ -55,8 +55,8 @@ func runCommand(p process) *cobra.Command {
 		Use:   "run -c FILE",
 		Short: "Consume until something asks it to stop, then end well",
 		Long: `Consume until SIGTERM, SIGINT, SIGQUIT or a fault, then shut down in phases
-under one deadline. A second SIGTERM or SIGINT, or SIGQUIT, cuts the drain short;
-one more seals the report at once, with what is known.
+under one deadline. A second SIGTERM or SIGINT, or SIGQUIT, cuts the drain
+short; one more seals the report at once, with what is known.
 
 The report goes to the directory in [report], log lines and a summary to stderr.
 The exit code is the report's:

@@ -417,6 +417,54 @@ func TestALostConsumerEndsItsStreamInAnyCase(t *testing.T) {
 	r.await(t, "the failure of a late settlement", func() bool { return len(r.failed) == 1 })
 }
 
+// A cancel of a consumer that the broker has cancelled is answered without going through the queue's log, and so proves nothing.
+func TestALostConsumerIsNotCancelledAgain(t *testing.T) {
+	noLeaks(t)
+	const n = 60
+	a := newAdmin(t)
+	s := dial(t, newRig(t))
+	q := a.queue(t, transporttest.QueueOptions{Kind: transport.DeclareQuorum})
+	a.publish(t, q, numbered(n)...)
+	r := consume(t, s, transport.Subscription{Queue: q, Prefetch: n}, &tape{})
+	r.awaitDeliveries(t, n)
+	r.settle(transport.Ack, descending(n, 2)...)
+	r.awaitWritten(t, n-1)
+	a.delete(t, q)
+	r.awaitEnd(t)
+	if kinds := r.kinds(); slices.Contains(kinds, transport.ObservedCancelWritten) || !slices.Contains(kinds, transport.ObservedQuiet) {
+		t.Errorf("observed %v", kinds)
+	}
+}
+
+// FACTS 5: amqp091's Close of a channel that had been closed returns nil, and it may have been closed a moment before.
+func TestACloseThatCameTooLateIsNoCloseOK(t *testing.T) {
+	noLeaks(t)
+	a := newAdmin(t)
+	rig := newRig(t)
+	s := dial(t, rig)
+	hold := make(chan struct{})
+	r := &tape{onObserve: func(o transport.Observation) {
+		if o.Kind == transport.ObservedCancelWritten {
+			<-hold // so that the stream learns of its end later than amqp091
+		}
+	}}
+	consume(t, s, transport.Subscription{Queue: a.queue(t, transporttest.QueueOptions{}), Prefetch: 1}, r)
+	other := consume(t, s, transport.Subscription{Queue: a.queue(t, transporttest.QueueOptions{}), Prefetch: 1}, &tape{})
+	r.stream.Cancel()
+	r.awaitObserved(t, transport.ObservedCancelWritten)
+	s.Cut()
+	other.awaitEnd(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := r.stream.Close(ctx); err == nil {
+		t.Error("a close that nobody answered returned nil")
+	}
+	close(hold)
+	if got := r.awaitEnd(t); got.Kind != transport.EndCut || slices.Contains(r.kinds(), transport.ObservedCloseOK) {
+		t.Errorf("the stream ended as %+v, observed %v", got, r.kinds())
+	}
+}
+
 func TestBlockedIsObservedByEveryStream(t *testing.T) {
 	noLeaks(t)
 	a := newAdmin(t)
