@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lastcall-go/lastcall/internal/rabbittest"
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
@@ -60,31 +58,42 @@ func (c *cut) end(consumer *managed.Consumer) {
 // fates are what became of the deliveries of all runs.
 type fates struct{ acked, abandoned atomic.Int64 }
 
-// judge holds one run's report against what the broker has left: what is abandoned is there, and everything else is not.
+// judge holds one run's report against what the broker has left: what is abandoned is there, what is acked is not. A machine so
+// busy that the drain's end or the close is not seen in time makes the report say that, and may leave acks unproven.
 func (f *fates) judge(t *testing.T, d report.ShutdownReport, started int, left []string) {
 	t.Helper()
-	var abandoned []string
+	buckets := make(map[string]string)
+	count := make(map[string]uint64)
 	for _, u := range d.Unsettled {
-		abandoned = append(abandoned, u.MessageID)
+		buckets[u.MessageID] = u.Bucket
+		count[u.Bucket]++
 	}
-	if diff := cmp.Diff(sorted(abandoned), sorted(left)); diff != "" {
-		t.Errorf("abandoned in the report, and there at the broker (-report +broker):\n%s", diff)
+	for _, id := range left {
+		switch buckets[id] {
+		case "abandoned":
+			delete(buckets, id)
+		case "unresolved":
+		default:
+			t.Errorf("%s is still at the broker and was acked, the report says", id)
+		}
 	}
-	gone := uint64(started - len(abandoned))
-	late := d.Deliveries.InShutdown.LateResults // those that came between cut and sealing
-	cohort := report.Sheet{Received: uint64(started), Started: uint64(started), Acked: gone, Abandoned: uint64(len(abandoned)), LateResults: late}
-	w := verdict{report.Incomplete, 3, cohort}
-	// On a busy machine the drain may not hear in time that all came back at the last moment, and says so.
-	if heard := actionOf(d, "drain", d.Subscriptions[0].Queue).Forced; len(abandoned) == 0 && heard == report.ForcedDone {
+	for id, bucket := range buckets {
+		if bucket == "abandoned" {
+			t.Errorf("%s was abandoned, the report says, and is not at the broker", id)
+		}
+	}
+	unseen := hasFinding(d, report.CodeActionUnconfirmed) || hasFinding(d, report.CodeConnectionCloseUnanswered)
+	gone := uint64(started) - count["abandoned"] - count["unresolved"]
+	w := verdict{report.Incomplete, 3, report.Sheet{Received: uint64(started), Started: uint64(started), Acked: gone, Abandoned: count["abandoned"]}}
+	w.Sheet.LateResults = d.Deliveries.InShutdown.LateResults // those that came between cut and sealing
+	if unseen {
+		w.Sheet.Unresolved = count["unresolved"]
+	} else if count["abandoned"] == 0 {
 		w.Completion = report.ForcedCompleted
 	}
-	got := verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}
-	want(t, got, w)
-	if w.Sheet.Conserved = true; got != w {
-		t.Logf("findings: %+v", d.Findings)
-	}
+	want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}, w)
 	f.acked.Add(int64(gone))
-	f.abandoned.Add(int64(len(abandoned)))
+	f.abandoned.Add(int64(count["abandoned"]))
 }
 
 // bothSeen fails if the cut was not where the test thinks.
@@ -135,7 +144,7 @@ func TestCase_F08_HandlerEndsAtTheCut(t *testing.T) {
 		}
 		b := rabbittest.New(t)
 		var f fates
-		inBatches(t, runs, 12, func(t *testing.T, i int) (end, check func()) {
+		inBatches(t, runs, 4, func(t *testing.T, i int) (end, check func()) {
 			queue, c := b.Queue(rabbittest.Classic), newCut(lengthsAround(each, i, runs))
 			b.Publish(queue, ids(each)...)
 			s := newStand(t, b, c.config(queue))

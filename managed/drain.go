@@ -117,6 +117,7 @@ func (sub *subscription) force(ctx context.Context) error {
 	case <-sub.empty:
 	case <-sub.revoked:
 	}
+	sub.landed(context.WithoutCancel(ctx)) // the close must not overtake what came back at the last moment
 	sub.mu.Lock()
 	n := int(sub.account.abandoned)
 	sub.mu.Unlock()
@@ -126,22 +127,40 @@ func (sub *subscription) force(ctx context.Context) error {
 	return nil
 }
 
+// landed waits until every worker whose handler was not abandoned has settled and left; false if ctx ended before.
+func (sub *subscription) landed(ctx context.Context) bool {
+	for _, w := range sub.workers {
+		w.mu.Lock()
+		abandoned := w.abandoned
+		w.mu.Unlock()
+		if abandoned {
+			continue
+		}
+		select {
+		case <-w.left:
+		case <-sub.empty:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // revoke ends the rights of the deliveries that did not come back, and only then calls them abandoned.
 func (sub *subscription) revoke() {
 	now := deadline.Now()
 	sub.lockAll()
 	defer sub.unlockAll()
-	select {
-	case <-sub.revoked:
+	if closed(sub.revoked) {
 		return
-	default:
-		close(sub.revoked)
 	}
+	defer close(sub.revoked)
 	for _, w := range sub.workers {
 		d := w.current
 		if d == nil || !d.right.revoke() {
 			continue
 		}
+		w.abandoned = true
 		d.ended, d.detail = now, "handler did not return"
 		sub.account.abandoned++
 		sub.unsettled.add(d, "abandoned", "none")

@@ -67,24 +67,16 @@ func (c *Consumer) seal(rec coordinator.Record) {
 	c.sealed.Store(&sealed{report: *d, json: raw})
 }
 
-// joinLoops waits for the workers whose handlers are back, and reports whether all have left: one that came back at the last
-// moment may still be on its way out.
+// joinLoops waits for the workers of all that was not abandoned, and reports whether they have left. On abandon nobody waits.
 func (c *Consumer) joinLoops(subs []*subscription, abandoned bool) bool {
+	if abandoned {
+		return false
+	}
 	ctx, cancel := deadline.Timeout(context.Background(), max(min(c.coordinator.Root().Left()/2, loopPatience), leastPatience), errLoopPatience)
 	defer cancel()
 	joined := true
 	for _, sub := range subs {
-		sub.mu.Lock()
-		back := sub.account.abandoned == 0 && !abandoned
-		sub.mu.Unlock()
-		if !back {
-			continue
-		}
-		select {
-		case <-sub.empty:
-		case <-ctx.Done():
-			joined = false
-		}
+		joined = sub.landed(ctx) && joined
 	}
 	return joined
 }
@@ -252,14 +244,18 @@ func (sub *subscription) slots() map[*Delivery]int {
 	return out
 }
 
-// loopJoined reports whether every worker has left, apart from those whose handler was abandoned.
+// loopJoined reports whether every worker has left, apart from those whose handler was abandoned; on abandon there is no apart.
+// All locks are held.
 func (sub *subscription) loopJoined(abandoned bool) bool {
-	select {
-	case <-sub.empty:
+	if closed(sub.empty) {
 		return true
-	default:
-		return sub.account.abandoned > 0 && !abandoned
 	}
+	for _, w := range sub.workers {
+		if !closed(w.left) && (abandoned || !w.abandoned) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Consumer) describeFindings(d *report.ShutdownReport) {

@@ -22,10 +22,12 @@ type worker struct {
 	slot   int
 	labels context.Context
 	times  histogram
+	left   chan struct{} // closes when its goroutine is about to end
 
-	mu      sync.Mutex
-	closed  bool // the gate
-	current *Delivery
+	mu        sync.Mutex
+	closed    bool // the gate
+	abandoned bool // its handler did not come back in time
+	current   *Delivery
 	started uint64
 	timer   *time.Timer
 	armed   bool
@@ -47,6 +49,7 @@ func (w *worker) run() {
 			go w.run()
 			return
 		}
+		close(w.left)
 		w.sub.joined.Done()
 	}()
 	for {
@@ -337,6 +340,6 @@ const (
 )
 
 func newWorker(sub *subscription, slot int) *worker {
-	return &worker{sub: sub, slot: slot,
+	return &worker{sub: sub, slot: slot, left: make(chan struct{}),
 		labels: pprof.WithLabels(context.Background(), pprof.Labels(labelQueue, sub.Queue, labelSlot, strconv.Itoa(slot)))}
 }

@@ -97,6 +97,7 @@ func demo(p process, out, diagnostics io.Writer, stuck, asJSON bool) error {
 	}
 	text := string(c.ReportJSON())
 	if !asJSON {
+		fmt.Fprintln(diagnostics) // between the log and the report
 		text = report.Text(&d, textOptions(os.Stdout))
 	}
 	if err := print(out, text); err != nil {

@@ -70,7 +70,7 @@ func TestSuiteCanFail(t *testing.T) {
 			defer func() { <-slots }()
 			pattern := "^TestMutant$/^classic$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.fails, " ", "_")) + "$"
 			run := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+pattern, "-test.v", "-test.timeout=30s")
-			run.Env = append(os.Environ(), mutantVariable+"="+name, "GORACE=atexit_sleep_ms=0 history_size=0") // what it reports counts as a failure too
+			run.Env = append(os.Environ(), mutantVariable+"="+name, "GORACE=atexit_sleep_ms=0 history_size=0")
 			out, err := run.CombinedOutput()
 			if err == nil {
 				t.Errorf("%s: %q passed:\n%s", name, m.fails, out)

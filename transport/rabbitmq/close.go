@@ -119,7 +119,7 @@ func (s *stream) askClose() error {
 // secure does what the answer to the close needs to prove everything written, and notes what it will prove.
 func (s *stream) secure(ctx context.Context, written *tail) error {
 	s.provable.Store(written.settled)
-	if s.classic || written.before().settled <= s.applied() {
+	if s.classic || written.before() <= s.applied() {
 		return nil
 	}
 	if s.cancelAsked.CompareAndSwap(false, true) { // never with Ordered: its prefetch leaves no more than are taken anyway
@@ -130,7 +130,7 @@ func (s *stream) secure(ctx context.Context, written *tail) error {
 		return err
 	}
 	<-s.turn
-	if written.before().settled <= s.applied() {
+	if written.before() <= s.applied() {
 		return nil
 	}
 	return s.keepQuiet(ctx, written)
@@ -139,32 +139,22 @@ func (s *stream) secure(ctx context.Context, written *tail) error {
 // applied is how many settlements a quorum queue is known to have applied.
 func (s *stream) applied() uint64 { return max(s.byWindow(), s.cancelTaken.Load()) }
 
-// keepQuiet waits until the queue will have applied all but the last settlement frames. Where that does not fit into ctx it
-// says so and returns at once.
+// keepQuiet waits until the broker has what was written, and then until the queue will have applied all but the last settlement
+// frames. Where that does not fit into ctx it says so and returns at once.
 func (s *stream) keepQuiet(ctx context.Context, written *tail) error {
 	cancelTook := time.Duration(s.roundTrip.Load())
-	if since := deadline.Since(written.before().at); since >= quietAfter(cancelTook) {
-		s.evidence(transport.ObservedQuiet, since.String())
-		return nil
-	}
-	fits := func(d time.Duration) bool {
-		at, ok := ctx.Deadline()
-		return !ok || deadline.Until(at) > d
-	}
 	quiet := quietAfter(cancelTook)
-	if fits(2 * quiet) {
-		began := deadline.Now()
-		if err := s.request(ctx, "barrier", func() error { return s.channel.Qos(int(s.prefetch), 0, false) }); err != nil {
-			return err
-		}
-		s.evidence(transport.ObservedBarrier, "")
-		quiet = quietAfter(max(cancelTook, deadline.Since(began)))
-	}
-	if !fits(quiet + cancelTook) {
+	if at, ok := ctx.Deadline(); ok && deadline.Until(at) < quiet+2*cancelTook { // barrier, quiet, close
 		s.provable.Store(s.applied())
 		s.evidence(transport.ObservedUnproven, fmt.Sprintf("%d settlements", written.settled-s.applied()))
 		return nil
 	}
+	began := deadline.Now()
+	if err := s.request(ctx, "barrier", func() error { return s.channel.Qos(int(s.prefetch), 0, false) }); err != nil {
+		return err
+	}
+	s.evidence(transport.ObservedBarrier, "")
+	quiet = quietAfter(max(cancelTook, deadline.Since(began)))
 	if err := deadline.Sleep(ctx, quiet); err != nil {
 		return err
 	}

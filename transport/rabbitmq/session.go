@@ -72,6 +72,9 @@ func (s *session) End() transport.End {
 }
 
 func (s *session) Close(ctx context.Context) error {
+	if ctx.Err() != nil && !isClosed(s.done) {
+		return context.Cause(ctx) // nothing is begun on a budget that is used up
+	}
 	s.closing.Do(func() {
 		s.asked.Store(true)
 		if !s.spawn(func() {

@@ -93,7 +93,7 @@ func (w *writer) pass() {
 		s.sink.Failed(w.batch, s.closedError("settle"))
 		return
 	}
-	frames := w.plan()
+	w.plan()
 	if len(w.refused) > 0 {
 		s.sink.Failed(w.refused, &transport.Error{Kind: transport.KindInvalid, Op: "settle", Subject: s.queue,
 			Text: "the delivery is not outstanding: never delivered, or settled before"})
@@ -111,14 +111,14 @@ func (w *writer) pass() {
 		return
 	}
 	at := deadline.Now()
-	w.tail.add(frames, len(w.order), at)
+	w.tail.add(len(w.frames)/settlementSize, len(w.order))
 	w.settled.Store(w.tail.settled)
 	s.sink.Written(w.order, at)
 }
 
-// plan fills order, frames and refused from the batch, and returns the number of frames. What goes singly goes first: below the
-// tag of a `multiple` nothing may be outstanding that it is not meant for.
-func (w *writer) plan() (frames int) {
+// plan fills order, frames and refused from the batch. What goes singly goes first: below the tag of a `multiple` nothing may be
+// outstanding that it is not meant for.
+func (w *writer) plan() {
 	w.order, w.refused, w.frames = w.order[:0], w.refused[:0], w.frames[:0]
 	last := w.stream.received.Load()
 	valid := w.batch[:0]
@@ -143,7 +143,6 @@ func (w *writer) plan() (frames int) {
 		if !folded(x) {
 			w.order = append(w.order, x)
 			w.frames = appendSettlement(w.frames, w.stream.lane.channel, x.Verb, x.Tag, false)
-			frames++
 		}
 	}
 	if prefix > 1 {
@@ -153,9 +152,7 @@ func (w *writer) plan() (frames int) {
 			}
 		}
 		w.frames = appendSettlement(w.frames, w.stream.lane.channel, transport.Ack, highest, true)
-		frames++
 	}
-	return frames
 }
 
 // failQueued reports what is queued and will not be written.
