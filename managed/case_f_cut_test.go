@@ -82,7 +82,7 @@ func (f *fates) judge(t *testing.T, d report.ShutdownReport, started int, left [
 			t.Errorf("%s was abandoned, the report says, and is not at the broker", id)
 		}
 	}
-	unseen := hasFinding(d, report.CodeActionUnconfirmed) || hasFinding(d, report.CodeConnectionCloseUnanswered)
+	unseen := actionOf(d, "drain", d.Subscriptions[0].Queue).Forced == report.ForcedTimedOut || hasFinding(d, report.CodeConnectionCloseUnanswered)
 	gone := uint64(started) - count["abandoned"] - count["unresolved"]
 	w := verdict{report.Incomplete, 3, report.Sheet{Received: uint64(started), Started: uint64(started), Acked: gone, Abandoned: count["abandoned"]}}
 	w.Sheet.LateResults = d.Deliveries.InShutdown.LateResults // those that came between cut and sealing

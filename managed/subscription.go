@@ -30,6 +30,8 @@ type subscription struct {
 	quit   chan struct{}
 	joined sync.WaitGroup
 	empty  chan struct{} // closes when every worker has left
+	// failures counts child start failures in a row.
+	failures atomic.Int32
 	// revoked closes once the rights of the deliveries that did not come back are gone.
 	revoked chan struct{}
 
@@ -47,7 +49,6 @@ type subscription struct {
 	unsettled unsettledRing
 	requeues  map[string]uint64
 	panicked  *PanicError // the first one of a handler
-	failures  int         // child start failures in a row
 	state     subscriptionState
 	reason    string
 }

@@ -28,9 +28,9 @@ type worker struct {
 	closed    bool // the gate
 	abandoned bool // its handler did not come back in time
 	current   *Delivery
-	started uint64
-	timer   *time.Timer
-	armed   bool
+	started   uint64
+	timer     *time.Timer
+	armed     bool
 }
 
 // Labels by which a worker's goroutine, and those its handler starts, are found among all stacks.
@@ -199,6 +199,8 @@ func (w *worker) finish(d *Delivery, out Outcome) {
 	w.times.add(ended.Sub(d.started))
 	if out.cause != nil || fate != fateAcked {
 		sub.note(d, out, fate)
+	} else if sub.failures.Load() != 0 {
+		sub.failures.Store(0)
 	}
 	w.clear(d)
 	if was == rightLost {
@@ -317,19 +319,18 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 			sub.requeues["other"]++
 		}
 	}
-	sub.failures++
-	if !isStart {
-		sub.failures = 0
-	}
-	fault := sub.failures == maxStartFailures
 	sub.mu.Unlock()
+	if isStart {
+		if sub.failures.Add(1) == maxStartFailures {
+			sub.consumer.fault(fmt.Sprintf("%q: its handler could not be started %d times in a row", sub.Queue, maxStartFailures), out.cause)
+		}
+	} else {
+		sub.failures.Store(0)
+	}
 
 	if isPanic {
 		sub.consumer.log.Error("handler panicked", "queue", d.Queue, "delivery_tag", d.Tag, "message_id", report.Redact(d.MessageID),
 			"panic", d.detail, "stack", report.RedactLines(string(panicked.Stack), maxStackText))
-	}
-	if fault {
-		sub.consumer.fault(fmt.Sprintf("%q: its handler could not be started %d times in a row", sub.Queue, maxStartFailures), out.cause)
 	}
 }
 
