@@ -18,7 +18,7 @@ import (
 const spread = 5 * time.Millisecond
 
 // cutWindow is the force window: the cut comes so long after the force. The close has most of a second then.
-const cutWindow = 200 * time.Millisecond
+const cutWindow = 100 * time.Millisecond
 
 // cut is a subscription whose handlers ignore their context and end so long before or after the cut, one length for each id.
 type cut struct {
@@ -91,7 +91,11 @@ func (f *fates) judge(t *testing.T, d report.ShutdownReport, started int, left [
 	} else if count["abandoned"] == 0 {
 		w.Completion = report.ForcedCompleted
 	}
-	want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}, w)
+	got := verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown}
+	want(t, got, w)
+	if w.Sheet.Conserved = true; got != w {
+		t.Logf("findings %+v", d.Findings)
+	}
 	f.acked.Add(int64(gone))
 	f.abandoned.Add(int64(count["abandoned"]))
 }
@@ -144,7 +148,7 @@ func TestCase_F08_HandlerEndsAtTheCut(t *testing.T) {
 		}
 		b := rabbittest.New(t)
 		var f fates
-		inBatches(t, runs, 4, func(t *testing.T, i int) (end, check func()) {
+		inBatches(t, runs, 6, func(t *testing.T, i int) (end, check func()) {
 			queue, c := b.Queue(rabbittest.Classic), newCut(lengthsAround(each, i, runs))
 			b.Publish(queue, ids(each)...)
 			s := newStand(t, b, c.config(queue))
@@ -169,10 +173,10 @@ func TestCase_F08_HandlerEndsAtTheCut(t *testing.T) {
 		t.Parallel()
 		runs := 300
 		if testing.Short() {
-			runs = 50
+			runs = 60
 		}
 		var f fates
-		inBatches(t, runs, 25, func(t *testing.T, i int) (end, check func()) {
+		inBatches(t, runs, 30, func(t *testing.T, i int) (end, check func()) {
 			c := newCut(lengthsAround(1, i, runs))
 			h := managedtest.New(t, c.config("q"))
 			h.Publish("q", ids(1)...)

@@ -11,14 +11,17 @@ import (
 
 // Config configures a Consumer. It is plain data, passed by value; New validates it and touches nothing.
 type Config struct {
+	// Service says whose consumer this is. Zero means the program's own name, version and host.
 	Service Service
 	// Transport is where subscriptions consume that name none of their own. Required if any subscription needs it.
 	Transport transport.Transport
+	// Lifecycle is the time budget. Zero means 30 s, of which 1 s at the most for force.
 	Lifecycle Lifecycle
 	// SecondSignal is what a second SIGINT or SIGTERM does. Zero means signals.SecondForce.
 	SecondSignal signals.Second
-	Report       Report
-	// Reconnect says how lost sessions and streams are opened again.
+	// Report says where the report goes. Zero means that no file is written.
+	Report Report
+	// Reconnect says how lost sessions and streams are opened again. Zero means at most 10 s apart, for 5 min.
 	Reconnect Reconnect
 	// StartRetry is for how long Start tries again when a broker cannot be reached. Zero means one try. Negative is an error.
 	StartRetry time.Duration
@@ -27,7 +30,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Digest identifies the configuration in the report ("sha256:…"). Empty means none.
 	Digest string
-	// Subscriptions are added as if by Subscribe before Start.
+	// Subscriptions are added as if by Subscribe before Start. Nil means none.
 	Subscriptions []Subscription
 }
 
@@ -39,7 +42,7 @@ type Service struct {
 	Labels   map[string]string // nil means none
 }
 
-// Lifecycle is the time budget.
+// Lifecycle is the time budget. A negative field is an error.
 type Lifecycle struct {
 	// ShutdownTimeout is the whole shutdown, 250 ms to 24 h. Zero means 30 s.
 	ShutdownTimeout time.Duration
@@ -53,7 +56,7 @@ type Lifecycle struct {
 }
 
 // Reconnect says how lost sessions and streams are opened again: after a random part of an interval that doubles from 100 ms to
-// Max.
+// Max. A negative field is an error.
 type Reconnect struct {
 	// Max caps the interval. Zero means 10 s.
 	Max time.Duration
@@ -82,7 +85,7 @@ func (r Reconnect) complete() Reconnect {
 type Report struct {
 	// Dir is the directory for reports, created 0700 at start if missing. Empty means none is written.
 	Dir string
-	// Keep is how many reports of this service and instance stay in Dir. Zero means 100.
+	// Keep is how many reports of this service and instance stay in Dir. Zero means 100. Negative is an error.
 	Keep int
 	// Fallback gets the report as one JSON line when Dir does not take it in time. Nil means os.Stderr.
 	Fallback io.Writer
@@ -131,7 +134,7 @@ const (
 	DuplicateStartAllow
 )
 
-// Subscription is a queue consumed with one handler.
+// Subscription is a queue consumed with one handler. A negative number or duration is an error, NoRequeueDelay apart.
 type Subscription struct {
 	// Queue is the queue's name. Required, and unique per transport.
 	Queue string
@@ -155,13 +158,13 @@ type Subscription struct {
 	RequeueDelay time.Duration
 	// DuplicateStart is what becomes of a redelivery whose message is still being handled here. Zero means hold.
 	DuplicateStart DuplicateStart
-	// MaxBodyBytes rejects larger messages without calling the handler. Zero means no limit of ours (the broker has one).
+	// MaxBodyBytes rejects larger messages, in bytes, without calling the handler. Zero means no limit of ours (the broker has one).
 	MaxBodyBytes int
 	// Declare says what to do about the queue. Zero means passive: it must exist.
 	Declare transport.Declare
-	// Arguments are the queue's arguments when it is declared.
+	// Arguments are the queue's arguments when it is declared. Nil means none.
 	Arguments map[string]any
-	// Exclusive asks to be the only consumer of the queue.
+	// Exclusive asks to be the only consumer of the queue. False means that there may be others.
 	Exclusive bool
 	// ConsumerTag is the tag to consume under. Empty means one made unique by Lastcall.
 	ConsumerTag string

@@ -8,17 +8,17 @@ import (
 	"github.com/lastcall-go/lastcall/deadline"
 )
 
-// contextKey finds the stop of the consumer that runs a handler or task.
+// contextKey finds the notice in the context of a handler or task.
 type contextKey struct{}
 
-// notice is what the first of the two notices carries.
+// notice is what a handler's or task's context knows of the consumer that runs it.
 type notice struct {
 	consumer *Consumer
 	work     context.Context // tasks: ends at the force notice
 	handler  bool
 }
 
-// Stop is what Stopping reports: the first of the two notices a handler or task gets.
+// Stop is what StopOf returns: the instants of the shutdown that Stopping tells of.
 type Stop struct {
 	// Graceful is when graceful work must be over; the context is cancelled then at the latest. Zero while no shutdown runs.
 	Graceful time.Time

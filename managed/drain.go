@@ -7,10 +7,10 @@ import (
 	"github.com/lastcall-go/lastcall/deadline"
 )
 
-// AbandonedError says how many handlers or tasks did not come back.
+// AbandonedError says how many handlers of a subscription did not come back.
 type AbandonedError struct {
-	Name  string
-	Count int
+	Name  string // the queue
+	Count int    // handlers
 }
 
 // Error names what was abandoned.

@@ -2,12 +2,12 @@ package managed
 
 import "fmt"
 
-// ErrGoexit: the handler ended its goroutine with runtime.Goexit instead of returning.
+// ErrGoexit: the handler or task ended its goroutine with runtime.Goexit instead of returning.
 var ErrGoexit error = &sentinel{"managed.ErrGoexit", "lastcall: the handler left its goroutine with runtime.Goexit"}
 
 var errNoOutcome error = &sentinel{"managed.errNoOutcome", "lastcall: the handler returned the zero Outcome"}
 
-// PanicError is the cause of an outcome whose handler panicked.
+// PanicError is what a handler, a task or the setup panicked with: the cause of an outcome, or the error of a task or start.
 type PanicError struct {
 	Value any    // what the handler panicked with
 	Stack []byte // where

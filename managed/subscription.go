@@ -26,7 +26,7 @@ type subscription struct {
 	workers  []*worker
 
 	buffer chan *Delivery
-	// quit tells the workers to leave; with finish set they empty the buffer of what may still start first.
+	// quit tells the workers to leave, once they have emptied the buffer: what may still start is started, the rest set aside.
 	quit   chan struct{}
 	joined sync.WaitGroup
 	empty  chan struct{} // closes when every worker has left
@@ -468,7 +468,7 @@ func (s *stream) resourceEnded(e transport.End) {
 	}
 }
 
-// counts returns what was handled and started since the start, consistently. The workers' locks must be held.
+// startedLocked returns how many handlers were called since the start and how many of them run now. The workers' locks are held.
 func (sub *subscription) startedLocked() (started, running uint64) {
 	for _, w := range sub.workers {
 		started += w.started

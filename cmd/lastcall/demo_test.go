@@ -17,7 +17,7 @@ func demo(t *testing.T, args ...string) *life {
 }
 
 // The demo is a whole life in about two seconds, and a report that can be read.
-func TestDemo(t *testing.T) {
+func TestShown01_Demo(t *testing.T) {
 	t.Parallel()
 	onTime(t, func(t *testing.T, c *clock) {
 		begun := time.Now()
@@ -38,7 +38,7 @@ func TestDemo(t *testing.T) {
 }
 
 // With a handler that does not return the demo shows what is said of one.
-func TestDemoStuck(t *testing.T) {
+func TestShown01_DemoStuck(t *testing.T) {
 	t.Parallel()
 	l := demo(t, "--stuck")
 	if code := l.exit(); code != 3 {
@@ -52,7 +52,7 @@ func TestDemoStuck(t *testing.T) {
 }
 
 // For machines: one report on stdout and nothing else, nothing at all on stderr.
-func TestDemoJSON(t *testing.T) {
+func TestShown01_DemoJSON(t *testing.T) {
 	t.Parallel()
 	onTime(t, func(t *testing.T, c *clock) {
 		l := demo(t, "--stuck", "--json")

@@ -95,7 +95,7 @@ func running(t *testing.T, group string) (stats []string) {
 }
 
 // A child that ignores SIGTERM, with children of its own, is killed at A + 3/4 (F - A) and reaped.
-func TestChildThatIgnoresSIGTERM(t *testing.T) {
+func TestShown03_ChildThatIgnoresSIGTERM(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	onTime(t, func(t *testing.T, c *clock) {
@@ -131,7 +131,7 @@ func blocked(t *testing.T, queue string, total time.Duration) *life {
 var abandoned = report.Sheet{Received: 1, Started: 1, Abandoned: 1}
 
 // A Go handler that never returns is abandoned: on time, with its stack, and its message is delivered again.
-func TestHandlerThatNeverReturns(t *testing.T) {
+func TestShown03_HandlerThatNeverReturns(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	onTime(t, func(t *testing.T, c *clock) {
@@ -150,7 +150,7 @@ func TestHandlerThatNeverReturns(t *testing.T) {
 }
 
 // A second SIGTERM gives the notice at once, long before the deadline would.
-func TestSecondSignal(t *testing.T) {
+func TestShown04_SecondSignal(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	onTime(t, func(t *testing.T, c *clock) {
@@ -173,7 +173,7 @@ func TestSecondSignal(t *testing.T) {
 }
 
 // The same while the broker does not say a word any more: over within the reserve.
-func TestSecondSignalBeforeASilentBroker(t *testing.T) {
+func TestShown04_SecondSignalBeforeASilentBroker(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	proxy, err := faultproxy.New(brokerAddr(t))
@@ -202,7 +202,7 @@ func TestSecondSignalBeforeASilentBroker(t *testing.T) {
 }
 
 // A third signal does not wait for anybody.
-func TestThirdSignal(t *testing.T) {
+func TestShown04_ThirdSignal(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	onTime(t, func(t *testing.T, c *clock) {
@@ -226,7 +226,7 @@ func TestThirdSignal(t *testing.T) {
 }
 
 // A third signal leaves no child behind that would handle a message which is delivered again.
-func TestThirdSignalKillsChildren(t *testing.T) {
+func TestShown04_ThirdSignalKillsChildren(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.New(t)
 	queue := b.Queue(rabbittest.Classic)
@@ -247,7 +247,7 @@ func TestThirdSignalKillsChildren(t *testing.T) {
 }
 
 // Exit code 0 after our SIGTERM says nothing, unless the configuration says that it does.
-func TestChildExitsZeroAfterSIGTERM(t *testing.T) {
+func TestShown05_ChildExitsZeroAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		subscription []string

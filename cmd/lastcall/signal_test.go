@@ -74,7 +74,7 @@ func TestSecondSignalIgnored(t *testing.T) {
 }
 
 // PID 1 has no default effect of signals to fall back on.
-func TestPID1(t *testing.T) {
+func TestCase_G04_PID1(t *testing.T) {
 	t.Parallel()
 	queue := rabbittest.New(t).Queue(rabbittest.Classic)
 	l := prepare(t, configuration{queue: queue}.write(t), "lastcall", "run", "-c", "lastcall.toml", "--log", "json")

@@ -34,7 +34,7 @@ func noSecret(t *testing.T, l *life) {
 	}
 }
 
-func TestStartFails(t *testing.T) {
+func TestShown08_StartFails(t *testing.T) {
 	t.Parallel()
 	withSecret := func(addr string) string { return "amqp://lc:" + secretEscaped + "@" + addr + "/" }
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func refusing(t *testing.T) string {
 }
 
 // A configuration that is not valid ends it before anything has begun: no report.
-func TestConfigurationNotValid(t *testing.T) {
+func TestShown08_ConfigurationNotValid(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		configuration configuration
@@ -124,7 +124,7 @@ func silent(t *testing.T) (addr string, accepted <-chan struct{}) {
 }
 
 // A signal while the broker does not answer the handshake rolls back what there is, and that is clean.
-func TestSignalDuringTheHandshake(t *testing.T) {
+func TestShown08_SignalDuringTheHandshake(t *testing.T) {
 	t.Parallel()
 	addr, accepted := silent(t)
 	onTime(t, func(t *testing.T, c *clock) {
@@ -144,7 +144,7 @@ func TestSignalDuringTheHandshake(t *testing.T) {
 // SIGTERM in the first milliseconds of the process, 50 or as many as it needs to dial: either it comes before main, where Go's
 // default effect ends the process by the signal, or it is a clean end with a report. Once the process has dialled it is always
 // the latter.
-func TestSignalAtOnce(t *testing.T) {
+func TestCase_G03_SignalAtOnce(t *testing.T) {
 	t.Parallel()
 	const runsInAll = 40
 	addr, accepted := silent(t)
@@ -189,6 +189,27 @@ func TestSignalAtOnce(t *testing.T) {
 	if clean == 0 || clean == runsInAll {
 		t.Error("only one of the two cases has been tested")
 	}
+}
+
+// Nothing comes before the handlers of signals: a SIGTERM right after the last package is initialised is a clean end, unless it
+// finds the very moment between that and the first line of main.
+func TestCase_G03_SignalsComeFirst(t *testing.T) {
+	t.Parallel()
+	addr, _ := silent(t)
+	const tries = 5
+	for i := range tries {
+		l := prepare(t, configuration{url: "amqp://" + addr + "/"}.write(t), "lastcall", "run", "-c", "lastcall.toml")
+		l.cmd.Env = append(l.cmd.Env, "GODEBUG=inittrace=1")
+		l.start()
+		l.await(1, "init main @")
+		l.signal(syscall.SIGTERM)
+		if code := l.exit(); code == 0 {
+			return
+		} else if code != 128+int(syscall.SIGTERM) {
+			t.Fatalf("try %d: exit code %d", i, code)
+		}
+	}
+	t.Errorf("ended by the signal %d times", tries)
 }
 
 // A password in the configuration is shown by nothing that explains it either.

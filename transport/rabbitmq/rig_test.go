@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long the tests wait for what must happen.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(m.Run()) }
 

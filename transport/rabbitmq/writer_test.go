@@ -144,3 +144,16 @@ func TestPlanSettlesEachDeliveryWithItsOwnVerb(t *testing.T) {
 		}
 	})
 }
+
+// Submit is called once for each delivery, by handlers that must not wait.
+func TestSubmitAllocatesNothing(t *testing.T) {
+	w := newPlanner(0)
+	x := &transport.Settlement{Tag: 1, Verb: transport.Ack}
+	var batch []*transport.Settlement
+	if n := testing.AllocsPerRun(100, func() {
+		w.submit(x)
+		batch = w.queue.Take(batch[:0])
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
