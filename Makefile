@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 # What make test, bench and fuzz look at.
 PKG ?= ./...
 
-.PHONY: demo build test check bench fuzz ci help
+.PHONY: demo build test check bench bench-peers fuzz ci help
 
 demo: ## show a whole life on the memory broker, and its report
 	@go run ./cmd/lastcall demo
@@ -27,6 +27,7 @@ check: ## formatting, vet, staticcheck, go.mod, scripts, and the tree's own rule
 	go tool staticcheck ./...
 	for script in scripts/* .ci/run; do bash -n "$$script"; done
 	go test ./internal/arch
+	cd benchmarks && go vet .
 
 bench: ## run every benchmark once
 	scripts/broker go test -run '^$$' -bench . -benchtime=1x $(PKG)
@@ -34,8 +35,11 @@ bench: ## run every benchmark once
 fuzz: ## run every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME) $(PKG)
 
+bench-peers: ## compare with other clients on one broker; ARGS=-full for every combination
+	cd benchmarks && ../scripts/broker go run . -json results.json $(ARGS)
+
 ci: ## what has to pass: check, test, bench, demo, with one RabbitMQ
 	scripts/broker $(MAKE) --no-print-directory check test bench demo
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

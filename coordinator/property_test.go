@@ -297,7 +297,7 @@ func (p plan) checkRows(r coordinator.Record, calls *tally, bad func(string, ...
 	}
 }
 
-// checkCourse holds the phases against the order and the instants of section 3.
+// checkCourse holds the phases against the order and the instants of the budget.
 func (p plan) checkCourse(r coordinator.Record, in deadline.Instants, bad func(string, ...any)) {
 	if len(r.Phases) != 6 {
 		bad("%d phases", len(r.Phases))

@@ -90,7 +90,7 @@ func (b Budget) Plan(start time.Time) Instants {
 }
 
 // split derives every later instant from graceful and hard, which are a reserve apart, so that F(graceful) leaves a quarter of
-// the reserve. It is the one place where section 3 of the design is written down.
+// the reserve. It is the one place where the split of the budget is written down.
 func (b Budget) split(start, graceful, hard time.Time) Instants {
 	reserve := b.Reserve()
 	in := Instants{Start: start, Graceful: graceful, Hard: hard, Reserve: reserve}

@@ -19,7 +19,7 @@ const (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// offsets is Instants as section 3 of the design writes it down: relative to the start.
+// offsets is Instants relative to the start.
 type offsets struct {
 	Reserve, Graceful, Force, Close, Dispose, Telemetry, Hard time.Duration
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lastcall-go/lastcall/report"
 	"github.com/lastcall-go/lastcall/resources"
 	"github.com/lastcall-go/lastcall/signals"
+	"github.com/lastcall-go/lastcall/transport"
 )
 
 // Consumer consumes subscriptions, owns resources, and ends in phases under one deadline. Its methods are safe for concurrent
@@ -39,7 +40,6 @@ type Consumer struct {
 	logs        *logq.Queue
 	log         *slog.Logger
 	forcing     atomic.Pointer[forcing]
-	created     time.Time
 
 	start starting
 
@@ -53,7 +53,6 @@ type Consumer struct {
 	monitor    *signals.Monitor
 	runtime    *resources.Tracked
 	monitorRes *resources.Tracked
-	startErr   *report.Error
 
 	sealed atomic.Pointer[sealed]
 }
@@ -70,33 +69,22 @@ type sealed struct {
 // New validates cfg and returns a consumer that has touched nothing: no network, no file, no signal. All problems are
 // reported at once, joined. It does not block.
 func New(cfg Config) (*Consumer, error) {
-	c := &Consumer{cfg: cfg, base: context.Background(), registry: resources.New(), stacks: newStackTaker(), created: deadline.Now()}
+	c := &Consumer{cfg: cfg, base: context.Background(), registry: resources.New(), stacks: newStackTaker()}
 	c.start.done = make(chan struct{})
-	var problems []error
 	c.fillService()
+	problems := negatives(cfg)
 	c.grace = deadline.Grace{Granted: cfg.Lifecycle.PlatformGrace, PreStop: cfg.Lifecycle.PlatformPrestop}
-	if c.grace.Granted < 0 || c.grace.PreStop < 0 {
-		problems = append(problems, errors.New("platform grace and prestop must not be negative"))
-	}
-	if cfg.StartRetry < 0 {
-		problems = append(problems, fmt.Errorf("start retry is %s: it must not be negative", cfg.StartRetry))
-	}
 	budget, err := deadline.New(deadline.Config{Total: cfg.Lifecycle.ShutdownTimeout, ForceWindow: cfg.Lifecycle.ForceWindow})
 	if err != nil {
 		problems = append(problems, err)
-	} else if !c.grace.Fits(budget.Total()) {
+		budget, _ = deadline.New(deadline.Config{}) // the rest is validated all the same
+	} else if c.grace.Granted > 0 && !c.grace.Fits(budget.Total()) {
 		c.planned = budget.Total()
 		budget, err = deadline.New(deadline.Config{Total: c.grace.Largest(budget.Total()), ForceWindow: cfg.Lifecycle.ForceWindow})
 		problems = append(problems, err)
 	}
 	c.budget = budget
-	if cfg.Reconnect.Max < 0 || cfg.Reconnect.GiveUpAfter < 0 {
-		problems = append(problems, errors.New("reconnect max and give up after must not be negative"))
-	}
 	c.cfg.Reconnect = cfg.Reconnect.complete()
-	if cfg.Report.Keep < 0 {
-		problems = append(problems, fmt.Errorf("report keep is %d: it must not be negative", cfg.Report.Keep))
-	}
 	if cfg.Report.Dir != "" {
 		c.store = &report.Store{Dir: cfg.Report.Dir, Keep: cfg.Report.Keep}
 	}
@@ -111,13 +99,11 @@ func New(cfg Config) (*Consumer, error) {
 		OnPhase: c.phaseBegan, Seal: c.seal, Store: c.publish,
 	})
 	if err != nil {
-		problems = append(problems, err)
+		return nil, errors.Join(append(problems, err)...)
 	}
-	if errors.Join(problems...) == nil {
-		problems = append(problems, c.registerOwnActions())
-		for _, s := range cfg.Subscriptions {
-			problems = append(problems, c.Subscribe(s))
-		}
+	problems = append(problems, c.registerOwnActions())
+	for _, s := range cfg.Subscriptions {
+		problems = append(problems, c.Subscribe(s))
 	}
 	if err := errors.Join(problems...); err != nil {
 		c.logs.Close()
@@ -127,6 +113,25 @@ func New(cfg Config) (*Consumer, error) {
 }
 
 const logQueueSize = 1024
+
+// negatives reports what must not be negative and is.
+func negatives(cfg Config) (problems []error) {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"platform grace", cfg.Lifecycle.PlatformGrace}, {"platform prestop", cfg.Lifecycle.PlatformPrestop}, {"start retry", cfg.StartRetry},
+		{"reconnect max", cfg.Reconnect.Max}, {"give up after", cfg.Reconnect.GiveUpAfter},
+	} {
+		if d.value < 0 {
+			problems = append(problems, fmt.Errorf("%s is %s: it must not be negative", d.name, d.value))
+		}
+	}
+	if cfg.Report.Keep < 0 {
+		problems = append(problems, fmt.Errorf("report keep is %d: it must not be negative", cfg.Report.Keep))
+	}
+	return problems
+}
 
 func (c *Consumer) fillService() {
 	s := &c.cfg.Service
@@ -204,7 +209,7 @@ func (c *Consumer) Subscribe(s Subscription) error {
 	if err != nil {
 		return err
 	}
-	sub := newSubscription(c, l, s, len(c.subs))
+	sub := newSubscription(c, l, s)
 	if err := c.coordinator.Register(coordinator.Action{
 		Name: sub.name(), Phase: coordinator.PhaseDrain, Graceful: sub.drain, Force: sub.force, Revoke: sub.revoke,
 	}); err != nil {
@@ -288,6 +293,18 @@ func (c *Consumer) complete(s *Subscription) error {
 	if s.MaxBodyBytes < 0 {
 		bad("MaxBodyBytes is %d: it must not be negative", s.MaxBodyBytes)
 	}
+	if s.Drain > DrainOrdered {
+		bad("%s is no drain mode", s.Drain)
+	}
+	if s.OnError > OnErrorReject {
+		bad("%s says nothing about errors", s.OnError)
+	}
+	if s.DuplicateStart > DuplicateStartAllow {
+		bad("%s says nothing about duplicates", s.DuplicateStart)
+	}
+	if s.Declare > transport.DeclareQuorum {
+		bad("%s is no declaration", s.Declare)
+	}
 	if s.DuplicateStart == DuplicateStartDefault {
 		s.DuplicateStart = DuplicateStartHold
 	}
@@ -305,9 +322,9 @@ const (
 	defaultRequeueDelay = time.Second
 )
 
-func newSubscription(c *Consumer, l *link, s Subscription, index int) *subscription {
+func newSubscription(c *Consumer, l *link, s Subscription) *subscription {
 	sub := &subscription{
-		Subscription: s, consumer: c, link: l, index: index, notice: notice{consumer: c, handler: true},
+		Subscription: s, consumer: c, link: l, notice: notice{consumer: c},
 		buffer: make(chan *Delivery, s.Prefetch), quit: make(chan struct{}), empty: make(chan struct{}), revoked: make(chan struct{}),
 		requeues: make(map[string]uint64), state: subscriptionStarting,
 	}

@@ -15,7 +15,6 @@ type contextKey struct{}
 type notice struct {
 	consumer *Consumer
 	work     context.Context // tasks: ends at the force notice
-	handler  bool
 }
 
 // Stop is what StopOf returns: the instants of the shutdown that Stopping tells of.

@@ -170,7 +170,7 @@ func TestSessionLostAndRecovered(t *testing.T) {
 	})
 }
 
-// FACTS 1, in fake time: a handler that outlives its session settles nothing, and the redelivery of its message waits for it.
+// A handler that outlives its session settles nothing, and the redelivery of its message waits for it.
 func TestStaleOutcomeAcrossSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s seen

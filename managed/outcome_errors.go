@@ -14,7 +14,7 @@ type PanicError struct {
 }
 
 // Error names the value.
-func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {

@@ -160,12 +160,11 @@ func (c *Consumer) countTasks(d *report.ShutdownReport) {
 func (c *Consumer) describeBroker(d *report.ShutdownReport) {
 	for i, l := range c.links {
 		if i == 0 {
-			d.Broker.Kind = l.transport.Kind()
-			if s, _ := l.live(); s != nil {
-				info := s.conn.Info()
-				d.Broker.Product, d.Broker.Version, d.Broker.Node = info.Product, info.Version, info.Node
-				d.Broker.VHost, d.Broker.ConnectionName, d.Broker.LocalAddr = info.VHost, info.ConnectionName, info.LocalAddr
-			}
+			l.mu.Lock()
+			info := l.info
+			l.mu.Unlock()
+			d.Broker = report.Broker{Kind: l.transport.Kind(), Product: info.Product, Version: info.Version, Node: info.Node,
+				VHost: info.VHost, ConnectionName: info.ConnectionName, LocalAddr: info.LocalAddr}
 		}
 		d.Sessions = append(d.Sessions, l.report()...)
 	}
@@ -188,7 +187,7 @@ func (c *Consumer) describeDeliveries(d *report.ShutdownReport, rec coordinator.
 		}
 		if st := sub.stream; st != nil && st.transport != nil {
 			s.ConsumerTag = st.transport.ConsumerTag()
-			if q, ok := st.transport.QueueState(); ok {
+			if q := st.queue; q != nil {
 				s.QueueAtEnd = &report.QueueAtEnd{Ready: q.Ready, Consumers: q.Consumers, TUS: q.At.Sub(rec.Start).Microseconds()}
 			}
 		}
@@ -346,10 +345,8 @@ func (c *Consumer) save(ctx context.Context, s *sealed) {
 		return
 	}
 	written := make(chan struct{})
-	go func() { // ends when the pipe takes the line; nobody waits for it beyond hard
-		defer close(written)
-		_, _ = c.fallback().Write(line)
-	}()
+	// Ends when the pipe takes the line; nobody waits for it beyond hard.
+	resources.Call(func() error { _, err := c.fallback().Write(line); return err }, func(resources.Returned) { close(written) })
 	select {
 	case <-written:
 	case <-ctx.Done():

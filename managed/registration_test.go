@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lastcall-go/lastcall/internal/rabbittest"
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
 	"github.com/lastcall-go/lastcall/report"
@@ -181,4 +182,64 @@ func TestMaxBodyBytes(t *testing.T) {
 			t.Errorf("sheet %+v", got)
 		}
 	})
+}
+
+// Run is legal once, and not beside Start; it says so instead of waiting.
+func TestRunAfterStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := managedtest.New(t, managed.Config{Subscriptions: []managed.Subscription{{Queue: "q", Handler: returns(managed.Ack)}}})
+		h.Start()
+		if err := h.Consumer.RunWith(t.Context(), managed.RunConfig{Signals: make(chan osSignal)}); err != managed.ErrStarted {
+			t.Errorf("Run after Start: %v", err)
+		}
+		h.Stop()
+		if err := h.Consumer.RunWith(t.Context(), managed.RunConfig{Signals: make(chan osSignal)}); err != managed.ErrStopping && err != managed.ErrStarted {
+			t.Errorf("Run after the end: %v", err)
+		}
+	})
+}
+
+// A middleware is code of the application: what it does wrong is a failed start.
+func TestBadMiddleware(t *testing.T) {
+	for name, around := range map[string]func(managed.Handler) managed.Handler{
+		"panics":      func(managed.Handler) managed.Handler { panic("no") },
+		"returns nil": func(managed.Handler) managed.Handler { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := managedtest.New(t, managed.Config{Subscriptions: []managed.Subscription{{Queue: "q", Handler: returns(managed.Ack)}}})
+				if err := h.Consumer.Use(around); err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := errors.AsType[*managed.StartError](h.Consumer.Start(t.Context())); !ok {
+					t.Error("it started")
+				}
+				reporttest.Check(t, h.Consumer.ReportJSON())
+				if d := h.Report(); d.Trigger.Kind != report.TriggerStartup || d.ExitCode != 1 {
+					t.Errorf("trigger %+v, exit code %d", d.Trigger, d.ExitCode)
+				}
+			})
+		})
+	}
+}
+
+// The report says which broker it was and what the queue held at the end.
+func TestBrokerInTheReport(t *testing.T) {
+	b := rabbittest.New(t)
+	queue := b.Queue(rabbittest.Classic)
+	b.Publish(queue, ids(5)...)
+	c := onRabbitMQ(t, managed.Lifecycle{}, managed.Subscription{Queue: queue, Prefetch: 1, Handler: returns(managed.Reject(nil))})
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := c.ShutdownReport()
+	if d.Broker.Product != "RabbitMQ" || d.Broker.Version == "" || d.Broker.VHost != "/" || d.Broker.ConnectionName != t.Name() || d.Broker.LocalAddr == "" {
+		t.Errorf("broker %+v", d.Broker)
+	}
+	if d.Subscriptions[0].QueueAtEnd == nil {
+		t.Error("no queue_at_end")
+	}
 }

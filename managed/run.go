@@ -42,10 +42,11 @@ type RunConfig struct {
 
 // Run listens for SIGINT, SIGTERM and SIGQUIT, starts the consumer, and returns when it has ended, for whatever reason: a
 // signal, Shutdown, a fault, or ctx, whose end is a trigger. It returns nil if the report's success is true, a *StartError if
-// it never started, a *ShutdownError otherwise. It is legal once, instead of Start.
+// it never started, a *ShutdownError otherwise. It is legal once, instead of Start; a second Run, or one after Start, returns
+// ErrStarted at once, one after a shutdown ErrStopping.
 func (c *Consumer) Run(ctx context.Context) error { return c.RunWith(ctx, RunConfig{}) }
 
-// RunWith is Run with signals and a setup of the caller's.
+// RunWith is Run with signals and a setup of the caller's; states, blocking and errors are Run's.
 func (c *Consumer) RunWith(ctx context.Context, cfg RunConfig) error {
 	if cfg.Signals == nil {
 		ch, stop := signals.Notify()
@@ -56,12 +57,15 @@ func (c *Consumer) RunWith(ctx context.Context, cfg RunConfig) error {
 }
 
 func (c *Consumer) run(ctx context.Context, ch <-chan os.Signal, setup func(context.Context, *Consumer) error) error {
+	if err := c.start.claim(); err != nil {
+		return err
+	}
 	if err := c.listen(ch); err != nil {
 		return err
 	}
 	started := make(chan error, 1)
 	// The start may hang in the application's setup; it is then left behind and named in the report as the action "start".
-	go func() { started <- c.startWith(context.WithoutCancel(ctx), setup) }()
+	go func() { started <- c.startClaimed(context.WithoutCancel(ctx), setup) }()
 	select {
 	case <-ctx.Done():
 		c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(ctx).Error())})

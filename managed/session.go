@@ -34,7 +34,8 @@ type link struct {
 	changed  chan struct{} // closed and replaced when current changes
 	sessions []*session    // the newest, at most maxSessions
 	number   uint64
-	reason   string // why there is no session
+	reason   string         // why there is no session
+	info     transport.Info // of the newest session
 }
 
 // maxSessions caps the sessions a report lists; the newest are kept.
@@ -79,6 +80,7 @@ func (l *link) dial(ctx context.Context) (*session, error) {
 		l.sessions = slices.Delete(l.sessions, 0, 1)
 	}
 	l.sessions = append(l.sessions, s)
+	l.info = conn.Info()
 	l.become(s, "")
 	l.mu.Unlock()
 	go s.watch()
@@ -186,6 +188,7 @@ func (l *link) close(ctx context.Context) error {
 	var wait sync.WaitGroup
 	for _, st := range streams {
 		st.resource.Begin(now)
+		wait.Go(st.askQueue)
 		wait.Go(func() {
 			// What it observed stands in the resource; the connection's close is tried whatever came of it.
 			if err := st.transport.Close(channels); err != nil {
@@ -209,6 +212,17 @@ func (l *link) close(ctx context.Context) error {
 		}
 	}
 	return s.ended(ctx)
+}
+
+// askQueue asks what the queue holds, where that is safe, while there is a channel to ask on.
+func (s *stream) askQueue() {
+	state, ok := s.transport.QueueState()
+	if !ok {
+		return
+	}
+	s.sub.mu.Lock()
+	defer s.sub.mu.Unlock()
+	s.queue = &state
 }
 
 // ended waits until the session's end has been recorded and its goroutines are back.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,20 +43,33 @@ const (
 type starting struct {
 	done chan struct{}
 
-	mu     sync.Mutex
-	begun  bool
-	over   bool // no start may begin any more
-	cancel context.CancelCauseFunc
+	mu      sync.Mutex
+	claimed bool
+	begun   bool
+	over    bool // no start may begin any more
+	cancel  context.CancelCauseFunc
 }
 
+// claim reserves the one start for the caller.
+func (s *starting) claim() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return ErrStopping
+	case s.claimed:
+		return ErrStarted
+	}
+	s.claimed = true
+	return nil
+}
+
+// begin begins the start that was claimed, unless a shutdown has begun.
 func (s *starting) begin(ctx context.Context) (context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return nil, ErrStopping
-	}
-	if s.begun {
-		return nil, ErrStarted
 	}
 	s.begun = true
 	ctx, s.cancel = context.WithCancelCause(ctx)
@@ -92,9 +106,14 @@ func (s *starting) wait(ctx context.Context) error {
 // reverse and under the shutdown budget, publishes a report and returns a *StartError. When ctx ends during Start the start
 // fails; after Start ctx has no meaning. Start is legal once (ErrStarted) and not after a shutdown has begun (ErrStopping).
 // It installs no signal handlers; see Run.
-func (c *Consumer) Start(ctx context.Context) error { return c.startWith(ctx, nil) }
+func (c *Consumer) Start(ctx context.Context) error {
+	if err := c.start.claim(); err != nil {
+		return err
+	}
+	return c.startClaimed(ctx, nil)
+}
 
-func (c *Consumer) startWith(caller context.Context, setup func(context.Context, *Consumer) error) error {
+func (c *Consumer) startClaimed(caller context.Context, setup func(context.Context, *Consumer) error) error {
 	ctx, err := c.start.begin(caller)
 	if err != nil {
 		return err
@@ -131,12 +150,8 @@ func (c *Consumer) startFailed(caller context.Context, err error) *StartError {
 		trigger := coordinator.Trigger{Kind: report.TriggerStartup, Detail: failure.Detail}
 		if caller.Err() != nil {
 			trigger = coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(caller).Error())}
-		} else {
-			c.mu.Lock()
-			c.startErr = report.NewError(failure.Err)
-			c.mu.Unlock()
 		}
-		c.log.Error("start failed", "reason", failure.Detail, "error", text)
+		c.log.Error("start failed", "detail", failure.Detail, "error", text)
 		c.coordinator.Initiate(trigger)
 	}
 	return failure
@@ -174,8 +189,8 @@ func (c *Consumer) open(ctx context.Context, setup func(context.Context, *Consum
 	ctx, cancel := deadline.Timeout(ctx, c.budget.Total()+c.cfg.StartRetry, errStartBudget)
 	defer cancel()
 	for _, sub := range subs {
-		for i := len(middleware) - 1; i >= 0; i-- {
-			sub.Handler = middleware[i](sub.Handler)
+		if err := sub.wrap(middleware); err != nil {
+			return &StartError{Detail: detailSetup, Err: err}
 		}
 	}
 	for _, l := range links {
@@ -194,6 +209,21 @@ func (c *Consumer) open(ctx context.Context, setup func(context.Context, *Consum
 	}
 	for _, l := range links {
 		l.supervise()
+	}
+	return nil
+}
+
+// wrap applies the middleware, the first one outermost; a panic in it is a failed start.
+func (sub *subscription) wrap(middleware []func(Handler) Handler) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	for _, around := range slices.Backward(middleware) {
+		if sub.Handler = around(sub.Handler); sub.Handler == nil {
+			return fmt.Errorf("subscription %q: a middleware returned a nil Handler", sub.Queue)
+		}
 	}
 	return nil
 }

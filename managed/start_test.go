@@ -3,9 +3,12 @@ package managed_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
@@ -110,19 +113,27 @@ func TestStartRetry(t *testing.T) {
 // New reports every problem at once and touches nothing.
 func TestNewValidates(t *testing.T) {
 	_, err := managed.New(managed.Config{
+		Transport: memory.New(memory.Config{}),
 		Lifecycle: managed.Lifecycle{ShutdownTimeout: time.Millisecond, PlatformGrace: -1},
 		Report:    managed.Report{Keep: -1},
-	})
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || len(joined.Unwrap()) != 4 { // the coordinator refuses the budget, too
-		t.Errorf("error %v", err)
+		Subscriptions: []managed.Subscription{
+			{Queue: "q", Handler: returns(managed.Ack)}, {Queue: "q", Handler: returns(managed.Ack)},
+			{Queue: "r", Prefetch: -1, Concurrency: -1, Drain: 99, OnError: 77, DuplicateStart: 9, Declare: 8},
+		}})
+	want := []string{
+		"platform grace is -1ns: it must not be negative",
+		"report keep is -1: it must not be negative",
+		"shutdown timeout is 1ms: it must lie between 250ms and 24h0m0s",
+		`subscription "q": the queue is subscribed twice; raise Concurrency instead`,
+		`subscription "r": Handler is nil`,
+		`subscription "r": Concurrency is -1: it must be at least 1`,
+		`subscription "r": Prefetch is -1: it must lie between 1 and 65535`,
+		`subscription "r": Drain(99) is no drain mode`,
+		`subscription "r": OnError(77) says nothing about errors`,
+		`subscription "r": DuplicateStart(9) says nothing about duplicates`,
+		`subscription "r": Declare(8) is no declaration`,
 	}
-	b := memory.New(memory.Config{})
-	_, err = managed.New(managed.Config{Transport: b, Subscriptions: []managed.Subscription{
-		{Queue: "q", Handler: returns(managed.Ack)}, {Queue: "q", Handler: returns(managed.Ack)},
-		{Queue: "r", Prefetch: -1, Concurrency: -1},
-	}})
-	if err == nil {
-		t.Error("no error")
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("what a person reads (-want +got):\n%s", diff)
 	}
 }

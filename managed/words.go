@@ -3,8 +3,9 @@ package managed
 import "fmt"
 
 var (
-	drainWords   = [...]string{"default", "auto", "hand_back", "finish_prefetched", "ordered"}
-	onErrorWords = [...]string{"default", "requeue", "reject"}
+	drainWords     = [...]string{"default", "auto", "hand_back", "finish_prefetched", "ordered"}
+	onErrorWords   = [...]string{"default", "requeue", "reject"}
+	duplicateWords = [...]string{"default", "hold", "hand_back", "allow"}
 )
 
 // String returns the mode in lower_snake, as configuration and report write it.
@@ -13,6 +14,14 @@ func (d Drain) String() string {
 		return drainWords[d]
 	}
 	return fmt.Sprintf("Drain(%d)", uint8(d))
+}
+
+// String returns the policy in lower_snake, as configuration writes it.
+func (d DuplicateStart) String() string {
+	if int(d) < len(duplicateWords) {
+		return duplicateWords[d]
+	}
+	return fmt.Sprintf("DuplicateStart(%d)", uint8(d))
 }
 
 // String returns the policy in lower_snake, as configuration writes it.

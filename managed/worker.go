@@ -58,6 +58,7 @@ func (w *worker) run() {
 			w.take(d)
 		case <-w.sub.quit:
 			w.rest()
+			w.disarm()
 			left = true
 			return
 		}
@@ -132,6 +133,15 @@ func (w *worker) arm(in time.Duration) {
 	w.timer.Reset(in)
 }
 
+// disarm stops the timer when the worker leaves.
+func (w *worker) disarm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
 // timeout gives the notice to a handler that has used up its time.
 func (w *worker) timeout() {
 	w.mu.Lock()
@@ -190,7 +200,7 @@ func (w *worker) finish(d *Delivery, out Outcome) {
 		sub.mu.Lock()
 		sub.account.lateResults++
 		sub.mu.Unlock()
-		sub.exorcise(d)
+		sub.forget(d)
 		w.clear(d)
 		return
 	}
@@ -207,7 +217,7 @@ func (w *worker) finish(d *Delivery, out Outcome) {
 		sub.mu.Lock()
 		d.stream.lost(d)
 		sub.mu.Unlock()
-		sub.exorcise(d)
+		sub.forget(d)
 		return
 	}
 	d.settlement.Verb = verb

@@ -69,18 +69,19 @@ func execute(p process) int {
 	if err == nil {
 		return 0
 	}
-	exit, ok := errors.AsType[*exitError](err)
-	if !ok { // cobra's own: flags, arguments, commands
-		exit = &exitError{exitUsage, fmt.Errorf("%s: %w\nRun '%s --help' for usage.", cmd.CommandPath(), err, cmd.CommandPath())}
+	code, text := exitUsage, ""
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code, text = exit.code, exit.Error()
+	} else { // flags, arguments, commands
+		text = fmt.Sprintf("%s: %s\nRun '%s --help' for usage.", cmd.CommandPath(), err, cmd.CommandPath())
 	}
-	text := exit.Error()
 	if _, ok := errors.AsType[*config.Error](err); !ok { // which holds no secret, but an example of where one belongs
 		text = report.RedactLines(text, maxErrorText)
 	}
 	if text != "" {
 		writeBounded(os.Stderr, text+"\n", stderrPatience)
 	}
-	return exit.code
+	return code
 }
 
 const maxErrorText = 16 << 10

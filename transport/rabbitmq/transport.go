@@ -42,7 +42,7 @@ func (t *Transport) Dial(ctx context.Context) (transport.Session, error) {
 	defer cancel()
 	user, password, err := e.ask(ctx)
 	if err != nil {
-		return nil, &transport.Error{Kind: transport.KindUnavailable, Op: "get credentials for", Subject: e.addr, Err: err}
+		return nil, &transport.Error{Kind: transport.KindUnavailable, Op: "get credentials", Subject: e.addr, Err: err}
 	}
 	c, err := e.connect(ctx)
 	if err != nil {
