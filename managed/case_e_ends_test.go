@@ -18,6 +18,7 @@ import (
 	"github.com/lastcall-go/lastcall/managed"
 	"github.com/lastcall-go/lastcall/managed/managedtest"
 	"github.com/lastcall-go/lastcall/report"
+	"github.com/lastcall-go/lastcall/transport"
 )
 
 // kinds are the ways in which the handler of everyKind ends, by the first part of the message id; "" is an empty body.
@@ -86,8 +87,9 @@ func TestCase_E06_EveryPathCountsDown(t *testing.T) {
 			n[kindOf(c.ID)]++
 		}
 		calls, sheet := uint64(len(list)), d.Deliveries.SinceStart
-		if diff := cmp.Diff(report.Sheet{Received: calls + sheet.HandedBack, Started: calls, Acked: n[""], Rejected: calls - n[""],
-			HandedBack: sheet.HandedBack, Conserved: true, HandlerPanics: n["panic"], Malformed: n["malformed"]}, sheet); diff != "" {
+		back := sheet.HandedBack + sheet.Released // on a busy machine the close may give back what the cancel was too slow for
+		if diff := cmp.Diff(report.Sheet{Received: calls + back, Started: calls, Acked: n[""], Rejected: calls - n[""],
+			HandedBack: sheet.HandedBack, Released: sheet.Released, Conserved: true, HandlerPanics: n["panic"], Malformed: n["malformed"]}, sheet); diff != "" {
 			t.Errorf("since start (-want +got):\n%s", diff)
 		}
 		if d.Completion != report.GracefulCompleted || d.ExitCode != 0 || !d.QueueCloseReconciled {
@@ -105,7 +107,7 @@ func TestCase_E06_EveryPathCountsDown(t *testing.T) {
 		rng := rand.New(rand.NewPCG(6, 1))
 		b := rabbittest.New(t)
 		sub := subscription
-		sub.Queue, sub.Handler = b.Queue(rabbittest.Classic), everyKind(0)
+		sub.Queue, sub.Declare, sub.Handler = b.Queue(rabbittest.Classic), transport.DeclareClassic, everyKind(0)
 		published := ofEveryKind(n, rng)
 		b.Publish(sub.Queue, published...)
 		s := newStand(t, b, managed.Config{Subscriptions: []managed.Subscription{sub}})

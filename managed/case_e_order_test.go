@@ -48,7 +48,7 @@ func TestCase_E01_CloseWaitsForHandlers(t *testing.T) {
 		published := ids(60)
 		b.Publish(queue, published...)
 		s := newStand(t, b, managed.Config{Lifecycle: budget(total), Subscriptions: []managed.Subscription{
-			{Queue: queue, Prefetch: 40, Concurrency: 20, Handler: takesFromStop(length)}}})
+			{Queue: queue, Declare: transport.DeclareClassic, Prefetch: 40, Concurrency: 20, Handler: takesFromStop(length)}}})
 		s.start()
 		s.await(20)
 		eventually(t, "20 buffered", func() bool { return s.Snapshot().Subscriptions[0].Buffered == 20 })
@@ -127,7 +127,7 @@ func TestCase_E02_NothingStartsAfterTheTrigger(t *testing.T) {
 		published := ids(n)
 		b.Publish(queue, published...)
 		s := newStand(t, b, managed.Config{Subscriptions: []managed.Subscription{
-			{Queue: queue, Prefetch: 50, Concurrency: 10, Handler: sleepsThrough(100 * time.Millisecond)}}})
+			{Queue: queue, Declare: transport.DeclareClassic, Prefetch: 50, Concurrency: 10, Handler: sleepsThrough(100 * time.Millisecond)}}})
 		s.start()
 		eventually(t, "the third round", func() bool { return s.calls.count(over) >= 20 })
 		d := s.stop()

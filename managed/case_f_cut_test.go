@@ -176,7 +176,7 @@ func TestCase_F08_HandlerEndsAtTheCut(t *testing.T) {
 			runs = 60
 		}
 		var f fates
-		inBatches(t, runs, 30, func(t *testing.T, i int) (end, check func()) {
+		inBatches(t, runs, 15, func(t *testing.T, i int) (end, check func()) {
 			c := newCut(lengthsAround(1, i, runs))
 			h := managedtest.New(t, c.config("q"))
 			h.Publish("q", ids(1)...)

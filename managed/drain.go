@@ -54,12 +54,7 @@ func (sub *subscription) drain(ctx context.Context) error {
 		patience.Stop()
 	}
 	sub.leave()
-	select {
-	case <-sub.empty:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return await(ctx, sub.empty)
 }
 
 // leave tells the workers to go once nothing that may start is left.

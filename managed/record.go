@@ -109,7 +109,7 @@ const (
 	monitorPatience = time.Second // it is never busy for long, but the machine may be
 	leastPatience   = 5 * time.Millisecond
 	loopPatience    = time.Second
-	stackPatience   = 50 * time.Millisecond
+	stackPatience   = 500 * time.Millisecond // all goroutines of a busy machine
 )
 
 // document puts the observations together. What follows from them the report package judges.
@@ -276,7 +276,7 @@ func (c *Consumer) describeFindings(d *report.ShutdownReport) {
 		}
 		if first != nil {
 			d.Stacks = append(d.Stacks, string(first.Stack))
-			add(report.CodeHandlerPanicked, sub.Queue, fmt.Sprintf("%d, the first with %s", panics, report.NewError(first).Text), indexPath("stacks", len(d.Stacks)-1))
+			add(report.CodeHandlerPanicked, sub.Queue, fmt.Sprintf("%d, the first %s", panics, report.NewError(first).Text), indexPath("stacks", len(d.Stacks)-1))
 		}
 	}
 	for _, l := range c.links {

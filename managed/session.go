@@ -228,10 +228,8 @@ func (s *stream) askQueue() {
 // ended waits until the session's end has been recorded and its goroutines are back.
 func (s *session) ended(ctx context.Context) error {
 	for _, c := range []<-chan struct{}{s.watched, s.conn.Joined()} {
-		select {
-		case <-c:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := await(ctx, c); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -262,12 +260,7 @@ func (l *link) unsupervised(ctx context.Context) error {
 	if !watched {
 		return nil
 	}
-	select {
-	case <-l.idle:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return await(ctx, l.idle)
 }
 
 // joined reports whether every goroutine of every session is back.

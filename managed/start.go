@@ -94,10 +94,19 @@ func (s *starting) wait(ctx context.Context) error {
 	if !begun {
 		return nil
 	}
+	return await(ctx, s.done)
+}
+
+// await waits for an event, and returns ctx's cause if that ends before: an event that was there in time is not missed by
+// whoever comes late to look.
+func await(ctx context.Context, event <-chan struct{}) error {
 	select {
-	case <-s.done:
+	case <-event:
 		return nil
 	case <-ctx.Done():
+		if closed(event) {
+			return nil
+		}
 		return context.Cause(ctx)
 	}
 }
@@ -140,20 +149,22 @@ func (c *Consumer) startFailed(caller context.Context, err error) *StartError {
 		failure = &StartError{Detail: startDetail(err), Err: err}
 	}
 	text := report.NewError(failure.Err).Text
-	select {
-	case <-c.coordinator.Stopping():
+	c.mu.Lock()
+	stopping := c.stopping // it is set before a stop interrupts the start, the coordinator's channel closes after
+	c.mu.Unlock()
+	if stopping {
 		if !errors.Is(failure, ErrStopping) {
 			failure.Err = errors.Join(ErrStopping, failure.Err)
 		}
 		failure.Detail = detailInterrupted
-	default:
-		trigger := coordinator.Trigger{Kind: report.TriggerStartup, Detail: failure.Detail}
-		if caller.Err() != nil {
-			trigger = coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(caller).Error())}
-		}
-		c.log.Error("start failed", "detail", failure.Detail, "error", text)
-		c.coordinator.Initiate(trigger)
+		return failure
 	}
+	trigger := coordinator.Trigger{Kind: report.TriggerStartup, Detail: failure.Detail}
+	if caller.Err() != nil {
+		trigger = coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(caller).Error())}
+	}
+	c.log.Error("start failed", "detail", failure.Detail, "error", text)
+	c.coordinator.Initiate(trigger)
 	return failure
 }
 

@@ -107,14 +107,7 @@ func (t *task) force(ctx context.Context) error {
 	return t.wait(ctx)
 }
 
-func (t *task) wait(ctx context.Context) error {
-	select {
-	case <-t.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (t *task) wait(ctx context.Context) error { return await(ctx, t.done) }
 
 // abandon records that the task did not come back.
 func (t *task) abandon() {

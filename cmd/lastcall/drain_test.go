@@ -41,8 +41,8 @@ func consume(b *rabbittest.Broker, queue string) *second {
 	return s
 }
 
-// await waits until it has got n messages and returns all it has, and when the last of the n came.
-func (s *second) await(t *testing.T, n int) ([]string, time.Time) {
+// await waits until what it has got is enough, and returns that and when the last of it came.
+func (s *second) await(t *testing.T, enough func(got []string) bool) ([]string, time.Time) {
 	t.Helper()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -50,16 +50,18 @@ func (s *second) await(t *testing.T, n int) ([]string, time.Time) {
 		s.mu.Lock()
 		got, arrived := slices.Clone(s.got), s.arrived
 		s.mu.Unlock()
-		if len(got) >= n {
-			return got, arrived[max(n-1, 0)]
+		if enough(got) {
+			return got, arrived[len(got)-1]
 		}
 		select {
 		case <-s.changed:
 		case <-timeout.C:
-			t.Fatalf("the second consumer got %d messages, want %d", len(got), n)
+			t.Fatalf("the second consumer got no more than %v", got)
 		}
 	}
 }
+
+func count(n int) func([]string) bool { return func(got []string) bool { return len(got) >= n } }
 
 // Work in hand at SIGTERM: what has been started is finished and acked, what was prefetched is with the other consumer within
 // milliseconds, nothing is done twice or lost, and the process ends with its last handler.
@@ -80,7 +82,7 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	l.awaitStarted(1)
 	first := time.Now()
 	other := consume(b, queue)
-	other.await(t, 20) // what is ready beyond the prefetch
+	other.await(t, count(20)) // what is ready beyond the prefetch
 	time.Sleep(time.Until(first.Add(450 * time.Millisecond)))
 	stop := l.signal(syscall.SIGTERM)
 	d := l.report()
@@ -101,7 +103,7 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	if !all.Conserved || all.Acked != uint64(len(out)) {
 		t.Errorf("since the start %+v, and handlers wrote %d lines", all, len(out))
 	}
-	got, last := other.await(t, 40-len(out))
+	got, last := other.await(t, count(40-len(out)))
 	if diff := cmp.Diff(sorted(ids(40)), sorted(slices.Concat(out, got))); diff != "" {
 		t.Errorf("every message once, here or there (-want +got):\n%s", diff)
 	}
@@ -121,7 +123,7 @@ func sorted(s []string) []string {
 	return s
 }
 
-// Killed in the middle of the same work: what was not acked is delivered again, what was acked had been handled.
+// Killed in the middle of the same work: what had not been handled is delivered again, so nothing was acked before that.
 func TestShown10_Killed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []rabbittest.Kind{rabbittest.Classic, rabbittest.Quorum} {
@@ -137,13 +139,9 @@ func TestShown10_Killed(t *testing.T) {
 			if n := len(l.reports()); n != 0 {
 				t.Errorf("%d reports of a process that was killed", n)
 			}
-			got, _ := consume(b, queue).await(t, 40-len(handled))
-			acked := without(ids(40), got)
-			if lost := without(acked, handled); len(lost) > 0 {
-				t.Errorf("acked, and not handled when the process was killed: %v", lost)
-			}
-			if len(acked) == 40 || len(handled) == 0 {
-				t.Errorf("%d acked, %d handled: this has not been in the middle", len(acked), len(handled))
+			got, _ := consume(b, queue).await(t, func(got []string) bool { return len(without(ids(40), append(got, handled...))) == 0 })
+			if len(handled) == 0 || len(got) == 0 {
+				t.Errorf("%d handled, %d delivered again: this has not been in the middle", len(handled), len(got))
 			}
 		})
 	}

@@ -49,7 +49,7 @@ var interrupted = report.Sheet{Received: 1, Started: 1, Interrupted: 1}
 // back fails the test unless the message is in the queue again, delivered before.
 func back(t *testing.T, b *rabbittest.Broker, queue string) {
 	t.Helper()
-	got, _ := consume(b, queue).await(t, 1)
+	got, _ := consume(b, queue).await(t, count(1))
 	if diff := cmp.Diff(ids(1), got); diff != "" {
 		t.Errorf("in the queue (-want +got):\n%s", diff)
 	}

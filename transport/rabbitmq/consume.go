@@ -16,8 +16,7 @@ const (
 	maxPrefetch = math.MaxUint16
 )
 
-// Consume opens a channel, declares, sets the prefetch and consumes. On a quorum queue, where RabbitMQ ignores that a consumer is
-// exclusive, one is refused that comes second, but others that come later are kept off within the session alone. When ctx ends in between, the request in flight is left
+// Consume opens a channel, declares, sets the prefetch and consumes. When ctx ends in between, the request in flight is left
 // behind, and the channel closed as soon as its answer comes.
 func (s *session) Consume(ctx context.Context, sub transport.Subscription, sink transport.Sink) (transport.Stream, error) {
 	arguments, err := check(sub)
@@ -27,7 +26,7 @@ func (s *session) Consume(ctx context.Context, sub transport.Subscription, sink 
 	if ctx.Err() != nil {
 		return nil, &transport.Error{Kind: transport.KindUnanswered, Op: "consume", Subject: sub.Queue, Err: context.Cause(ctx)}
 	}
-	tag, err := s.reserve(sub)
+	tag, err := s.reserve(sub.Tag)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +113,14 @@ func (o *opening) open() (ready, error) {
 	r := ready{stream: st}
 
 	o.op.Store("declare")
-	var q amqp.Queue
 	switch sub.Declare {
 	case transport.DeclareClassic, transport.DeclareQuorum:
-		q, err = ch.QueueDeclare(sub.Queue, true, false, false, false, o.arguments)
+		_, err = ch.QueueDeclare(sub.Queue, true, false, false, false, o.arguments)
 	default:
-		q, err = ch.QueueDeclarePassive(sub.Queue, true, false, false, false, nil)
+		_, err = ch.QueueDeclarePassive(sub.Queue, true, false, false, false, nil)
 	}
 	if err := failed("declare", err); err != nil {
 		return r, err
-	}
-	if sub.Exclusive && q.Consumers > 0 {
-		return r, locked(sub.Queue)
 	}
 	o.op.Store("qos")
 	if err := failed("qos", ch.Qos(sub.Prefetch, 0, false)); err != nil {
@@ -154,6 +149,8 @@ func check(sub transport.Subscription) (amqp.Table, error) {
 		return nil, refuse("the prefetch is %d: it must lie between 1 and %d", sub.Prefetch, maxPrefetch)
 	case sub.Declare > transport.DeclareQuorum:
 		return nil, refuse("%s is no declaration", sub.Declare)
+	case sub.Exclusive && sub.Declare == transport.DeclareQuorum:
+		return nil, refuse("RabbitMQ does not keep other consumers off a quorum queue: give it the argument x-single-active-consumer instead")
 	}
 	arguments, err := toTable(sub.Arguments)
 	if err != nil {

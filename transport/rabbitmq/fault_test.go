@@ -567,7 +567,7 @@ func TestCloseProvesAllThatWasWritten(t *testing.T) {
 	const n = 300
 	a := newAdmin(t)
 	s := dial(t, newRig(t))
-	for range 10 {
+	for range 4 {
 		q := a.queue(t, transporttest.QueueOptions{Kind: transport.DeclareQuorum})
 		a.publish(t, q, numbered(n)...)
 		r := consume(t, s, transport.Subscription{Queue: q, Prefetch: n}, &tape{})

@@ -88,8 +88,7 @@ func TestOrderedNeedsNoCancel(t *testing.T) {
 		}
 	}
 	for len(got) < len(want) {
-		next.awaitDeliveries(t, len(got)+1)
-		d := next.deliveries[len(got)]
+		d := next.awaitDeliveries(t, len(got)+1)
 		got = append(got, d.MessageID)
 		next.settle(transport.Ack, d.Tag)
 	}

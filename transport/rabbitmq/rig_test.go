@@ -82,12 +82,15 @@ func newAdmin(t testing.TB) *admin {
 
 var queues atomic.Int64
 
+// name is one that no other queue has.
+func (a *admin) name() string { return fmt.Sprintf("lc.rmq.%d.%d", os.Getpid(), queues.Add(1)) }
+
 // queue makes a queue that the test's end deletes.
 func (a *admin) queue(t testing.TB, o transporttest.QueueOptions, arguments ...any) string {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	name := fmt.Sprintf("lc.rmq.%d.%d", os.Getpid(), queues.Add(1))
+	name := a.name()
 	table := amqp.Table{"x-queue-type": "classic"}
 	if o.Kind == transport.DeclareQuorum {
 		table["x-queue-type"] = "quorum"

@@ -190,16 +190,10 @@ func (s *session) relay(blocks <-chan amqp.Blocking) {
 	}
 }
 
-// reserve takes a consumer tag, making one up if it is empty, unless the tag is in use or the queue not free.
-func (s *session) reserve(sub transport.Subscription) (tag string, err error) {
+// reserve takes a consumer tag, making one up if it is empty.
+func (s *session) reserve(tag string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for st := range s.streams { // on a quorum queue the broker would not mind
-		if st.queue == sub.Queue && (st.exclusive || sub.Exclusive) {
-			return "", locked(sub.Queue)
-		}
-	}
-	tag = sub.Tag
 	if tag == "" {
 		s.tag++
 		tag = fmt.Sprintf("lastcall.%s.%d", s.id, s.tag)
@@ -209,11 +203,6 @@ func (s *session) reserve(sub transport.Subscription) (tag string, err error) {
 	}
 	s.tags[tag] = struct{}{}
 	return tag, nil
-}
-
-// locked refuses a queue that has another consumer where one of the two wants it for itself.
-func locked(queue string) error {
-	return &transport.Error{Kind: transport.KindLocked, Op: "consume", Subject: queue, Text: "it has another consumer, and one of the two is exclusive"}
 }
 
 func (s *session) unreserve(tag string) {

@@ -12,17 +12,16 @@ import (
 // stream is one channel with one consumer. Three goroutines serve it, owned by the session: read hands deliveries over, the
 // writer sends settlements, and life reports evidence, waits for the other two and calls Ended.
 type stream struct {
-	session   *session
-	channel   *amqp.Channel
-	lane      *lane
-	sink      transport.Sink
-	writer    *writer
-	queue     string
-	tag       string
-	prefetch  uint64
-	exclusive bool
-	classic   bool        // declared so
-	quorum    atomic.Bool // declared so, or seen to be
+	session  *session
+	channel  *amqp.Channel
+	lane     *lane
+	sink     transport.Sink
+	writer   *writer
+	queue    string
+	tag      string
+	prefetch uint64
+	classic  bool        // declared so
+	quorum   atomic.Bool // declared so, or seen to be
 
 	received atomic.Uint64
 	drained  chan struct{} // closed when read has returned
@@ -51,7 +50,7 @@ type stream struct {
 func newStream(s *session, ch *amqp.Channel, l *lane, sub transport.Subscription, sink transport.Sink) *stream {
 	st := &stream{
 		session: s, channel: ch, lane: l, sink: sink, queue: sub.Queue, tag: sub.Tag, prefetch: uint64(sub.Prefetch),
-		exclusive: sub.Exclusive, classic: sub.Declare == transport.DeclareClassic,
+		classic: sub.Declare == transport.DeclareClassic,
 		drained: make(chan struct{}), turn: make(chan struct{}, 1), closing: make(chan struct{}, 1), closeReturn: make(chan struct{}),
 		notes: notes{wake: make(chan struct{}, 1)}, giveUp: make(chan struct{}), ended: make(chan struct{}),
 	}

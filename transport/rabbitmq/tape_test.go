@@ -111,9 +111,17 @@ func (r *tape) await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func (r *tape) awaitDeliveries(t testing.TB, n int) {
+// awaitDeliveries returns the last of the n.
+func (r *tape) awaitDeliveries(t testing.TB, n int) (last *transport.Delivery) {
 	t.Helper()
-	r.await(t, fmt.Sprintf("%d deliveries", n), func() bool { return len(r.deliveries) >= n })
+	r.await(t, fmt.Sprintf("%d deliveries", n), func() bool {
+		if len(r.deliveries) < n {
+			return false
+		}
+		last = r.deliveries[n-1]
+		return true
+	})
+	return last
 }
 
 func (r *tape) awaitWritten(t testing.TB, n int) {
