@@ -12,6 +12,8 @@ import (
 const (
 	maxLastWord = 10 * time.Millisecond // for halves to say what they know after the force phase
 	maxCut      = 50 * time.Millisecond // kept of close evidence for the force halves
+	lateStore   = 5 * time.Millisecond  // with less than this left there is no time to store anything
+	leastStore  = 40 * time.Millisecond // what storing gets then
 )
 
 type phaseStart struct {
@@ -189,7 +191,12 @@ func (c *Coordinator) publish() {
 	if f == nil {
 		return
 	}
-	ctx, release := deadline.Context(context.Background(), c.root.Instants().Hard, ErrHardOver)
+	// A process that was frozen beyond its deadline has no time left and a report to keep: it gets a moment all the same.
+	until := c.root.Instants().Hard
+	if deadline.Until(until) < lateStore {
+		until = deadline.Now().Add(leastStore)
+	}
+	ctx, release := deadline.Context(context.Background(), until, ErrHardOver)
 	defer release()
 	back := make(chan struct{})
 	resources.Call(func() error { f(ctx); return nil }, func(ret resources.Returned) {

@@ -37,6 +37,7 @@ type Consumer struct {
 	registry    *resources.Registry
 	stacks      *stackTaker
 	store       *report.Store
+	prepared    atomic.Bool // the store's directory is there, or was
 	logs        *logq.Queue
 	log         *slog.Logger
 	forcing     atomic.Pointer[forcing]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lastcall-go/lastcall/deadline"
+	"github.com/lastcall-go/lastcall/report"
 )
 
 // AbandonedError says how many handlers of a subscription did not come back.
@@ -158,7 +159,7 @@ func (sub *subscription) revoke() {
 		w.abandoned = true
 		d.ended, d.detail = now, "handler did not return"
 		sub.account.abandoned++
-		sub.unsettled.add(d, "abandoned", "none")
+		sub.unsettled.add(d, report.BucketAbandoned, "none")
 	}
 	if sub.account.abandoned > 0 {
 		sub.consumer.stacks.take()

@@ -21,7 +21,7 @@ type heldDelivery struct {
 
 // remember keeps in mind a delivery whose session has ended under its handler. sub.mu is held.
 func (sub *subscription) remember(d *Delivery) {
-	if d.MessageID == "" || sub.DuplicateStart == DuplicateStartAllow {
+	if d.MessageID == "" || sub.DuplicateStart == DuplicateStartAllow || sub.Drain == DrainOrdered { // to hold one would break the order
 		return
 	}
 	if sub.earlier == nil {

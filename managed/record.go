@@ -325,7 +325,16 @@ func (c *Consumer) publish(ctx context.Context) {
 func (c *Consumer) save(ctx context.Context, s *sealed) {
 	saved := make(chan error, 1)
 	go func() { // ends when the disk answers; nobody waits for it beyond its share
-		_, err := c.store.Save(&s.report, s.json)
+		var err error
+		if !c.prepared.Load() { // the start did not get that far
+			err = c.store.Prepare()
+		}
+		if err == nil {
+			var path string
+			if path, err = c.store.Save(&s.report, s.json); err == nil {
+				c.log.Info("report stored", "path", path)
+			}
+		}
 		saved <- err
 	}()
 	patience := deadline.NewTimer(storeShare(ctx))

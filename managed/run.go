@@ -68,7 +68,7 @@ func (c *Consumer) run(ctx context.Context, ch <-chan os.Signal, setup func(cont
 	go func() { started <- c.startClaimed(context.WithoutCancel(ctx), setup) }()
 	select {
 	case <-ctx.Done():
-		c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(ctx).Error())})
+		c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerContext, Detail: report.NewError(context.Cause(ctx)).Text})
 	case err := <-started:
 		started <- err
 		if err != nil {
@@ -76,7 +76,7 @@ func (c *Consumer) run(ctx context.Context, ch <-chan os.Signal, setup func(cont
 		}
 		select {
 		case <-ctx.Done():
-			c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(ctx).Error())})
+			c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerContext, Detail: report.NewError(context.Cause(ctx)).Text})
 		case <-c.coordinator.Stopping():
 		}
 	case <-c.coordinator.Stopping():

@@ -76,8 +76,8 @@ func (l *link) dial(ctx context.Context) (*session, error) {
 	l.number++
 	s := &session{link: l, number: l.number, conn: conn, opened: deadline.Now(), resource: res,
 		done: make(chan struct{}), watched: make(chan struct{})}
-	if len(l.sessions) == maxSessions {
-		l.sessions = slices.Delete(l.sessions, 0, 1)
+	if i := slices.IndexFunc(l.sessions, func(s *session) bool { return closed(s.conn.Joined()) }); i >= 0 && len(l.sessions) >= maxSessions {
+		l.sessions = slices.Delete(l.sessions, i, i+1)
 	}
 	l.sessions = append(l.sessions, s)
 	l.info = conn.Info()
@@ -110,7 +110,8 @@ func (s *session) watch() {
 		case end.PeerEnded():
 			s.resource.Observe(end.Kind.String(), end.At, end.Text)
 			s.resource.End(end.At, err)
-		default:
+		default: // our cut, or silence: it began, and its end was not observed
+			s.resource.Begin(end.At)
 			s.resource.Observe(end.Kind.String(), end.At, end.Text)
 		}
 	}
@@ -176,12 +177,12 @@ func (l *link) close(ctx context.Context) error {
 	}
 	s, streams := l.live()
 	if s == nil {
-		return nil
+		return l.lastEnded(ctx)
 	}
 	now := deadline.Now()
 	share := time.Duration(0)
 	if at, ok := ctx.Deadline(); ok {
-		share = at.Sub(now) / 2
+		share = at.Sub(now) / 4 * 3
 	}
 	channels, cancel := deadline.Context(ctx, now.Add(share), errChannelShare)
 	defer cancel()
@@ -196,22 +197,17 @@ func (l *link) close(ctx context.Context) error {
 			}
 		})
 	}
-	closed := make(chan struct{})
-	go func() { wait.Wait(); close(closed) }() // ends with the closes, which end with their context or the session
+	back := make(chan struct{})
+	go func() { wait.Wait(); close(back) }() // ends with the closes, which end with their context or the session
 	select {
-	case <-closed:
+	case <-back:
 	case <-channels.Done():
 	}
 	s.resource.Begin(deadline.Now())
-	if err := s.conn.Close(ctx); err != nil {
-		select {
-		case <-s.conn.Done(): // it has ended, though not by our close; how, its resource says
-			return nil
-		default:
-			return err
-		}
+	if err := s.conn.Close(ctx); err != nil && !closed(s.conn.Done()) {
+		return err
 	}
-	return s.ended(ctx)
+	return s.ended(ctx) // though perhaps not by our close; how, its resource says
 }
 
 // askQueue asks what the queue holds, where that is safe, while there is a channel to ask on.
@@ -243,12 +239,24 @@ func (l *link) cut(ctx context.Context) error {
 	if err := l.unsupervised(ctx); err != nil {
 		return err
 	}
-	s, _ := l.live() // one that a supervisor was just opening
-	if s == nil {
+	if s, _ := l.live(); s != nil { // one that a supervisor was just opening
+		s.conn.Cut()
+	}
+	return l.lastEnded(ctx)
+}
+
+// lastEnded waits until the end of the newest session, if there was one, has been recorded.
+func (l *link) lastEnded(ctx context.Context) error {
+	l.mu.Lock()
+	var last *session
+	if n := len(l.sessions); n > 0 {
+		last = l.sessions[n-1]
+	}
+	l.mu.Unlock()
+	if last == nil {
 		return nil
 	}
-	s.conn.Cut()
-	return s.ended(ctx)
+	return last.ended(ctx)
 }
 
 // unsupervised waits until no session or stream can be opened any more.

@@ -161,7 +161,7 @@ func (c *Consumer) startFailed(caller context.Context, err error) *StartError {
 	}
 	trigger := coordinator.Trigger{Kind: report.TriggerStartup, Detail: failure.Detail}
 	if caller.Err() != nil {
-		trigger = coordinator.Trigger{Kind: report.TriggerContext, Detail: report.Redact(context.Cause(caller).Error())}
+		trigger = coordinator.Trigger{Kind: report.TriggerContext, Detail: report.NewError(context.Cause(caller)).Text}
 	}
 	c.log.Error("start failed", "detail", failure.Detail, "error", text)
 	c.coordinator.Initiate(trigger)
@@ -193,6 +193,7 @@ func (c *Consumer) open(ctx context.Context, setup func(context.Context, *Consum
 		if err := c.store.Prepare(); err != nil {
 			return &StartError{Detail: report.StartupConfiguration, Err: err}
 		}
+		c.prepared.Store(true)
 	}
 	if err := c.trackRuntime(); err != nil {
 		return err
@@ -239,14 +240,11 @@ func (sub *subscription) wrap(middleware []func(Handler) Handler) (err error) {
 	return nil
 }
 
-// guardSetup runs the application's setup; a panic in it is a failed start.
-func guardSetup(ctx context.Context, c *Consumer, setup func(context.Context, *Consumer) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return setup(ctx, c)
+// guardSetup runs the application's setup; a panic or Goexit in it is a failed start.
+func guardSetup(ctx context.Context, c *Consumer, setup func(context.Context, *Consumer) error) error {
+	back := make(chan resources.Returned, 1)
+	resources.Call(func() error { return setup(ctx, c) }, func(r resources.Returned) { back <- r })
+	return (<-back).Err
 }
 
 // dialRetrying dials, and for StartRetry again as long as the broker is only unavailable.

@@ -94,7 +94,7 @@ func (c *Consumer) result() error {
 func (c *Consumer) fault(what string, err error) {
 	detail := what
 	if err != nil {
-		detail = what + ": " + err.Error()
+		detail = what + ": " + report.NewError(err).Text
 	}
 	detail = report.Redact(detail)
 	if c.coordinator.Initiate(coordinator.Trigger{Kind: report.TriggerFault, Detail: detail}) == report.EffectGraceful {

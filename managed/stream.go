@@ -30,7 +30,6 @@ type stream struct {
 	provenBy  transport.Proof
 	handBack  bool // the cancel frame has left: what cannot start goes back at once
 	ended     bool
-	counting  bool
 	closeOK   bool
 	queue     *transport.QueueState // what the broker said of it before the close; nil if it was not asked or did not answer
 	resource  resource
@@ -79,9 +78,8 @@ func (s *stream) submit(st *transport.Settlement) {
 
 // opened connects the stream to its transport once Consume has returned, and reports whether a shutdown has begun.
 func (s *stream) opened(ts transport.Stream) (stopping bool) {
-	counting := ts.CountsReturns()
 	s.sub.mu.Lock()
-	s.transport, s.counting = ts, counting
+	s.transport = ts
 	pending := s.pending
 	s.pending = nil
 	if !s.ended && s.sub.state != subscriptionStopping {
@@ -135,42 +133,53 @@ func (s *stream) Proven(n uint64, by transport.Proof) {
 // prove moves what is proven from settling into its bucket. sub.mu is held.
 func (s *stream) prove() {
 	for settled := s.written - uint64(s.settling.len()); settled < min(s.proven, s.written); settled++ {
-		d := s.settling.pop()
-		a := &s.sub.account
-		switch d.fate {
-		case fateAcked:
-			a.acked++
-		case fateRequeued:
-			a.requeued++
-		case fateRejected:
-			a.rejected++
-		case fateHandedBack:
-			a.handedBack++
-		case fateInterrupted:
-			a.interrupted++
-			s.sub.unsettled.add(d, "interrupted", "written")
-		}
-		if s.provenBy == transport.ProvenWindow {
-			a.byWindow++
-		} else {
-			a.byReply++
-		}
+		s.place(s.settling.pop(), s.provenBy)
+	}
+}
+
+// place gives a delivery whose settlement is proven its bucket. sub.mu is held.
+func (s *stream) place(d *Delivery, by transport.Proof) {
+	a := &s.sub.account
+	switch d.fate {
+	case fateAcked:
+		a.acked++
+	case fateRequeued:
+		a.requeued++
+	case fateRejected:
+		a.rejected++
+	case fateHandedBack:
+		a.handedBack++
+	case fateInterrupted:
+		a.interrupted++
+		s.sub.unsettled.add(d, report.BucketInterrupted, "written")
+	}
+	if by == transport.ProvenWindow {
+		a.byWindow++
+	} else {
+		a.byReply++
 	}
 }
 
 // unproven places a delivery whose settlement is due and will never be proven. sub.mu is held.
 func (s *stream) unproven(d *Delivery, settlement string) {
 	switch d.fate {
+	case fateHandedBack, fateRequeued, fateInterrupted:
+		if s.closeOK { // the channel's close-ok: the broker has taken it back, by our nack or by the close
+			s.place(d, transport.ProvenReply)
+			return
+		}
+	}
+	switch d.fate {
 	case fateHandedBack: // its session is over, so that the broker gives it to someone all the same
 		s.sub.account.released++
 		s.session.released.Add(1)
 	case fateInterrupted:
 		s.sub.account.interrupted++
-		s.sub.unsettled.add(d, "interrupted", settlement)
+		s.sub.unsettled.add(d, report.BucketInterrupted, settlement)
 	default:
 		s.sub.account.unresolved++
 		s.session.unresolved.Add(1)
-		s.sub.unsettled.add(d, "unresolved", settlement)
+		s.sub.unsettled.add(d, report.BucketUnresolved, settlement)
 	}
 }
 
@@ -316,7 +325,8 @@ func (s *stream) resourceEnded(e transport.End) {
 		s.resource.End(e.At, nil)
 	case e.PeerEnded():
 		s.resource.End(e.At, endError(e))
-	default: // our cut, or silence: not an observed end
+	default: // our cut, or silence: it began, and its end was not observed
+		s.resource.Begin(e.At)
 		s.resource.Observe(e.Kind.String(), e.At, e.Text)
 	}
 }

@@ -74,7 +74,8 @@ func (sub *subscription) mayStart(d *Delivery) bool {
 	case DrainFinishPrefetched:
 		return true
 	case DrainAuto:
-		return d.DeliveryCount > 0 && d.stream.counting
+		ts := d.stream.transport // it may learn of it only from the first delivery that has been returned before
+		return d.DeliveryCount > 0 && ts != nil && ts.CountsReturns()
 	}
 	return false
 }

@@ -56,6 +56,9 @@ func (c *Consumer) Go(name string, f func(ctx context.Context) error) error {
 		Name: "task:" + name, Phase: coordinator.PhaseDrain, Graceful: t.drain, Force: t.force, Revoke: t.abandon,
 	}); err != nil {
 		res.Drop()
+		if errors.Is(err, coordinator.ErrStopping) {
+			return ErrStopping
+		}
 		return fmt.Errorf("task %q: %w", name, err)
 	}
 	c.tasks = append(c.tasks, t)
@@ -88,9 +91,8 @@ func (t *task) run(ctx context.Context, f func(context.Context) error) {
 		}
 	}()
 	err = f(ctx)
-	if stopped := context.Cause(ctx); err != nil && stopped != nil &&
-		(errors.Is(err, stopped) || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(Work(ctx)))) {
-		err = nil // it was asked to stop and says so
+	if stopped := context.Cause(ctx); err != nil && stopped != nil && saysOnly(err, stopped, context.Cause(Work(ctx)), context.Canceled) {
+		err = nil // it was asked to stop and says so, and nothing else
 	}
 	returned = true
 }

@@ -2,7 +2,6 @@ package managed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"runtime/pprof"
@@ -275,7 +274,7 @@ func (o Outcome) empty(notice error) bool {
 	if o.verdict == VerdictAck || o.cause == nil {
 		return false
 	}
-	return errors.Is(o.cause, notice) || errors.Is(o.cause, context.Canceled) || errors.Is(o.cause, context.DeadlineExceeded)
+	return inspect(o.cause, notice).empty
 }
 
 // delay is how long a requeue waits: only one that has an error behind it.
@@ -299,38 +298,31 @@ func (sub *subscription) pause(d *Delivery, delay time.Duration) {
 
 // note counts what is out of the ordinary about an outcome.
 func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
-	class := ""
-	if out.cause != nil {
-		e := report.NewError(out.cause)
-		class, d.detail = e.Class, e.Text
-	}
-	panicked, isPanic := errors.AsType[*PanicError](out.cause)
-	_, isMalformed := errors.AsType[*MalformedError](out.cause)
-	_, isOversized := errors.AsType[*BodySizeError](out.cause)
-	_, isStart := errors.AsType[*ExecStartError](out.cause)
+	c := inspect(out.cause, nil)
+	d.detail = c.text
 
 	sub.mu.Lock()
-	if isPanic {
+	if c.panicked != nil {
 		sub.account.panics++
 		if sub.panicked == nil {
-			sub.panicked = panicked
+			sub.panicked = c.panicked
 		}
 	}
-	if isMalformed || isOversized {
+	if c.malformed {
 		sub.account.malformed++
 	}
 	if out.cause == errNoOutcome {
 		sub.account.noOutcome++
 	}
 	if f == fateRequeued || f == fateInterrupted {
-		if _, known := sub.requeues[class]; known || len(sub.requeues) < maxRequeueClasses {
-			sub.requeues[class]++
+		if _, known := sub.requeues[c.class]; known || len(sub.requeues) < maxRequeueClasses {
+			sub.requeues[c.class]++
 		} else {
 			sub.requeues["other"]++
 		}
 	}
 	sub.mu.Unlock()
-	if isStart {
+	if c.unborn {
 		if sub.failures.Add(1) == maxStartFailures {
 			sub.consumer.fault(fmt.Sprintf("%q: its handler could not be started %d times in a row", sub.Queue, maxStartFailures), out.cause)
 		}
@@ -338,9 +330,9 @@ func (sub *subscription) note(d *Delivery, out Outcome, f fate) {
 		sub.failures.Store(0)
 	}
 
-	if isPanic {
+	if c.panicked != nil {
 		sub.consumer.log.Error("handler panicked", "queue", d.Queue, "delivery_tag", d.Tag, "message_id", report.Redact(d.MessageID),
-			"panic", d.detail, "stack", report.RedactLines(string(panicked.Stack), maxStackText))
+			"panic", d.detail, "stack", report.RedactLines(string(c.panicked.Stack), maxStackText))
 	}
 }
 

@@ -23,8 +23,6 @@ import (
 // patience is how long the tests wait for what must happen.
 const patience = 30 * time.Second
 
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
-
 func brokerURL() string {
 	if u := os.Getenv("LASTCALL_TEST_AMQP_URL"); u != "" {
 		return u

@@ -63,7 +63,9 @@ func (t *Transport) Dial(ctx context.Context) (transport.Session, error) {
 	return nil, err
 }
 
-// ask gets user and password.
+var errCredentials = errors.New("the function for credentials did not return")
+
+// ask gets user and password. The function is code of the application: its panic is a failed dial.
 func (e *endpoint) ask(ctx context.Context) (user, password string, err error) {
 	type answer struct {
 		user, password string
@@ -71,9 +73,14 @@ func (e *endpoint) ask(ctx context.Context) (user, password string, err error) {
 	}
 	answers := make(chan answer, 1)
 	go func() { // owned by the function that it calls, which may outlive us
-		var a answer
+		a := answer{err: errCredentials} // of a function that leaves its goroutine
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = fmt.Errorf("%w: panic: %v", errCredentials, v)
+			}
+			answers <- a
+		}()
 		a.user, a.password, a.err = e.credentials(ctx)
-		answers <- a
 	}()
 	select {
 	case a := <-answers:
