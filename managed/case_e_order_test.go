@@ -189,9 +189,11 @@ func TestCase_E02_NothingStartsAfterTheTrigger(t *testing.T) {
 // tap stands between a transport and the consumer, and notes what passes.
 type tap struct {
 	transport.Transport
-	mu        sync.Mutex
-	delivered map[string]int // hand-overs by message id
-	course    []string       // cancel_written, cancel_ok and hand-backs, runs of the same as one
+	mu         sync.Mutex
+	hold       time.Duration  // how much later a cancel is sent
+	submitting time.Duration  // how long it takes to submit a settlement, as on a busy machine
+	delivered  map[string]int // hand-overs by message id
+	course     []string       // cancel_written, cancel_ok and hand-backs, runs of the same as one
 }
 
 func (p *tap) Dial(ctx context.Context) (transport.Session, error) {
@@ -247,10 +249,13 @@ type tapStream struct {
 	tap *tap
 }
 
+func (s tapStream) Cancel() { time.AfterFunc(s.tap.hold, s.Stream.Cancel) }
+
 func (s tapStream) Submit(x *transport.Settlement) {
 	if x.Verb == transport.Requeue {
 		s.tap.note("hand back")
 	}
+	time.Sleep(s.tap.submitting)
 	s.Stream.Submit(x)
 }
 
@@ -319,10 +324,15 @@ func TestCase_E03_HandBackFollowsTheCancel(t *testing.T) {
 	// Nor does it wait for the answer to the cancel.
 	t.Run("to the instant", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
+			// The first handler comes back before the cancel frame has left, the second after it, and the answer last.
 			broker := memoryWith(t, "q", 20)
 			broker.Delay(memory.ReplyCancel, 500*time.Millisecond)
-			p := &tap{Transport: broker, delivered: make(map[string]int)}
-			c := newConsumer(t, managed.Config{Transport: p, Subscriptions: []managed.Subscription{{Queue: "q", Prefetch: 20, Handler: sleepsThrough(time.Second)}}})
+			p := &tap{Transport: broker, hold: 100 * time.Millisecond, delivered: make(map[string]int)}
+			c := newConsumer(t, managed.Config{Transport: p, Subscriptions: []managed.Subscription{{Queue: "q", Prefetch: 20, Concurrency: 2,
+				Handler: func(_ context.Context, d *managed.Delivery) managed.Outcome {
+					time.Sleep(time.Duration(d.Tag*d.Tag*d.Tag) * 50 * time.Millisecond)
+					return managed.Ack
+				}}}})
 			if err := c.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +342,7 @@ func TestCase_E03_HandBackFollowsTheCancel(t *testing.T) {
 			}
 			d := reportOf(t, c)
 			want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown},
-				verdict{report.GracefulCompleted, 0, report.Sheet{Received: 20, Started: 1, Acked: 1, HandedBack: 19}})
+				verdict{report.GracefulCompleted, 0, report.Sheet{Received: 20, Started: 2, Acked: 2, HandedBack: 18}})
 			if diff := cmp.Diff([]string{"cancel_written", "hand back", "cancel_ok"}, p.course); diff != "" {
 				t.Errorf("course (-want +got):\n%s", diff)
 			}

@@ -231,6 +231,25 @@ func TestCase_F08_HandlerEndsAtTheCut(t *testing.T) {
 	})
 }
 
+// An outcome that was in time is settled before anything closes, also if that takes a moment.
+func TestCase_F08_InTimeIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &tap{Transport: memoryWith(t, "q", 1), submitting: 5 * time.Millisecond, delivered: make(map[string]int)}
+		c := newConsumer(t, managed.Config{Transport: p, Lifecycle: budget(4 * time.Second), Subscriptions: []managed.Subscription{
+			{Queue: "q", HandlerTimeout: time.Hour, Handler: sleepsThrough(3750*time.Millisecond - 1)}}}) // F is at 3.75 s
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := c.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d := reportOf(t, c)
+		want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown},
+			verdict{report.ForcedCompleted, 3, report.Sheet{Received: 1, Started: 1, Acked: 1}})
+	})
+}
+
 // inQueue are the ids of what q still has.
 func inQueue(t *testing.T, h *managedtest.Harness) (out []string) {
 	t.Helper()

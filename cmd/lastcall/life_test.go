@@ -1,22 +1,19 @@
+//go:build linux
+
 package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/lastcall-go/lastcall/internal/rabbittest"
 	"github.com/lastcall-go/lastcall/report"
 	"github.com/lastcall-go/lastcall/report/reporttest"
 )
@@ -241,136 +238,9 @@ func holds(line string, words []string) bool {
 	return true
 }
 
-// configuration is a file for `run`. Zero fields are left out, apart from url, whose zero is the test broker.
-type configuration struct {
-	url          string
-	total        time.Duration
-	queue        string
-	exec         []string
-	subscription []string // more lines of [[subscription]]
-	more         []string // lines at the end
-}
-
-// write writes the file into a folder of its own, which it returns.
-func (c configuration) write(t *testing.T) (dir string) {
+func must(t *testing.T, err error) {
 	t.Helper()
-	if c.url == "" {
-		c.url = rabbittest.URL()
-	}
-	if c.queue == "" {
-		c.queue = "none"
-	}
-	if c.exec == nil {
-		c.exec = []string{"cat"}
-	}
-	command, err := json.Marshal(c.exec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "[service]\nname = \"orders\"\n[broker]\nurl = %q\n[report]\ndir = \"reports\"\n", c.url)
-	if c.total > 0 {
-		fmt.Fprintf(&b, "[lifecycle]\nshutdown_timeout = \"%s\"\n", c.total)
-	}
-	fmt.Fprintf(&b, "[[subscription]]\nqueue = %q\nexec = %s\n%s\n%s\n", c.queue, command,
-		strings.Join(c.subscription, "\n"), strings.Join(c.more, "\n"))
-	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lastcall.toml"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
-
-// through returns the test broker's URL with another address.
-func through(t *testing.T, addr string) string {
-	t.Helper()
-	u, err := url.Parse(rabbittest.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = addr
-	return u.String()
-}
-
-// brokerAddr is the test broker's host and port.
-func brokerAddr(t *testing.T) string {
-	t.Helper()
-	u, err := url.Parse(rabbittest.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if u.Port() == "" {
-		return u.Host + ":5672"
-	}
-	return u.Host
-}
-
-// shell is an exec whose handler says that it has started.
-func shell(script string) []string { return []string{"sh", "-c", "echo started; " + script} }
-
-func ids(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = fmt.Sprintf("m%d", i+1)
-	}
-	return out
-}
-
-// onTime runs a test whose claims are about milliseconds, on a machine that others use too. What is right or wrong at any speed
-// fails at once; what was merely late is tried again, and fails if it is late every time.
-func onTime(t *testing.T, f func(t *testing.T, c *clock)) {
-	t.Helper()
-	const tries = 3
-	for i := 1; ; i++ {
-		c := &clock{stop: make(chan struct{}), stopped: make(chan struct{})}
-		go c.listen()
-		f(t, c)
-		close(c.stop)
-		<-c.stopped
-		if t.Failed() || len(c.late) == 0 {
-			return
-		}
-		if i == tries {
-			t.Fatalf("late %d times: %s", tries, strings.Join(c.late, "; "))
-		}
-		t.Logf("late, once more: %s", strings.Join(c.late, "; "))
-	}
-}
-
-// clock notes what took too long. It allows for the machine being late: for twice the worst delay that a goroutine saw which
-// wants to run every millisecond.
-type clock struct {
-	late          []string
-	noise         atomic.Int64
-	stop, stopped chan struct{}
-}
-
-func (c *clock) listen() {
-	defer close(c.stopped)
-	for {
-		begun := time.Now()
-		select {
-		case <-c.stop:
-			return
-		case <-time.After(time.Millisecond):
-			c.noise.Store(max(c.noise.Load(), int64(time.Since(begun)-time.Millisecond)))
-		}
-	}
-}
-
-func (c *clock) allowance() time.Duration { return 2 * time.Duration(c.noise.Load()) }
-
-func (c *clock) within(limit, took time.Duration, what string) {
-	if took > limit+c.allowance() {
-		c.late = append(c.late, fmt.Sprintf("%s took %s, want at most %s and %s for the machine", what, took.Round(100*time.Microsecond), limit, c.allowance()))
-	}
-}
-
-// at notes an instant that is before the one that was planned, or more than slack after it.
-func (c *clock) at(planned, was, slack time.Duration, what string) {
-	if d := was - planned; d < 0 || d > slack+c.allowance() {
-		c.late = append(c.late, fmt.Sprintf("%s at %s, want %s and at most %s later, and %s for the machine", what, was.Round(100*time.Microsecond), planned, slack, c.allowance()))
-	}
-}
-
-func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main_test
 
 import (
@@ -12,7 +14,8 @@ import (
 // bin is the folder with the binaries under test: lastcall, and blocked, a program that uses the library.
 var bin string
 
-// TestMain builds the binaries, with the race detector if the tests have it: what is tested here are whole processes.
+// TestMain builds the binaries, with the race detector if the tests have it: what is tested here are whole processes, with
+// signals, groups, namespaces and mounts as Linux has them.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		var err error

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main_test
 
 import (
@@ -19,13 +21,9 @@ import (
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	var fds [2]int
-	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Pipe2(fds[:], syscall.O_CLOEXEC))
 	t.Cleanup(func() { _ = syscall.Close(fds[0]) })
-	if err := syscall.SetNonblock(fds[1], true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.SetNonblock(fds[1], true))
 	for b := make([]byte, 4096); ; {
 		_, err := syscall.Write(fds[1], b)
 		if err == syscall.EAGAIN && len(b) == 1 {
@@ -37,9 +35,7 @@ func fullPipe(t *testing.T) *os.File {
 			t.Fatal(err)
 		}
 	}
-	if err := syscall.SetNonblock(fds[1], false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.SetNonblock(fds[1], false))
 	w := os.NewFile(uintptr(fds[1]), "full pipe")
 	t.Cleanup(func() { _ = w.Close() })
 	return w
@@ -147,13 +143,6 @@ func TestShown12_ReportNotStored(t *testing.T) {
 			}
 			l.await(1, "could not be stored")
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main_test
 
 import (
@@ -79,7 +81,7 @@ func TestShown08_ConfigurationNotValid(t *testing.T) {
 		configuration configuration
 		want          string
 	}{
-		"unknown key": {configuration{subscription: []string{"concurency = 2"}}, `lastcall.toml:10:1: unknown key "concurency" in [[subscription]]; write "concurrency"` + "\n"},
+		"unknown key": {configuration{subscription: []string{"concurency = 2"}}, `lastcall.toml:11:1: unknown key "concurency" in [[subscription]]; write "concurrency"` + "\n"},
 		"URL":         {configuration{url: "amqp://lc:" + secret + "@127.0.0.1:99999/"}, "lastcall.toml:4:1: url names a port outside 1 to 65535"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,18 +232,20 @@ func TestCheckShowsNoPassword(t *testing.T) {
 // A broker that is not there yet is waited for as long as the configuration says.
 func TestStartRetry(t *testing.T) {
 	t.Parallel()
-	b := rabbittest.New(t)
-	queue := b.Queue(rabbittest.Classic)
-	urlFile := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(urlFile, []byte("amqp://lc:"+secretEscaped+"@"+refusing(t)+"/\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := configuration{queue: queue, more: []string{"[lifecycle]", `start_retry = "10m"`}}
-	dir := c.write(t)
-	l := prepare(t, dir, "lastcall", "run", "-c", "lastcall.toml", "--broker-url", "amqp://lc:"+secretEscaped+"@"+refusing(t)+"/", "--log", "json")
-	l.start()
+	l := runs(t, configuration{url: "amqp://lc:" + secretEscaped + "@" + refusing(t) + "/", lifecycle: []string{`start_retry = "10m"`}})
 	l.await(2, "broker unavailable, trying again")
 	l.signal(syscall.SIGTERM)
 	compare(t, verdict{report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGTERM graceful"}}, l.report())
 	noSecret(t, l)
+}
+
+// The broker's address from a file of its own, as secrets are mounted.
+func TestBrokerFromAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "url")
+	must(t, os.WriteFile(file, []byte(rabbittest.URL()+"\n"), 0o600))
+	l := runs(t, configuration{urlFile: file, queue: rabbittest.New(t).Queue(rabbittest.Classic)})
+	l.await(1, `"msg":"consuming"`)
+	l.signal(syscall.SIGTERM)
+	compare(t, verdict{report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGTERM graceful"}}, l.report())
 }
