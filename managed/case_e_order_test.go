@@ -167,19 +167,30 @@ func TestCase_E02_NothingStartsAfterTheTrigger(t *testing.T) {
 	})
 	t.Run("to the instant", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
+			// A link so slow that the round under way ends, and lets ten more come, before the cancel has left.
+			broker := memoryWith(t, "q", 10_000)
+			p := &tap{Transport: broker, hold: 120 * time.Millisecond, delivered: make(map[string]int)}
 			var s seen
-			h := managedtest.New(t, managed.Config{Subscriptions: []managed.Subscription{
+			c := newConsumer(t, managed.Config{Transport: p, Subscriptions: []managed.Subscription{
 				{Queue: "q", Prefetch: 50, Concurrency: 10, Handler: s.handler(100 * time.Millisecond)}}})
-			h.Publish("q", ids(10_000)...)
-			h.Start()
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			time.Sleep(250 * time.Millisecond)
-			h.Stop()
-			got, _ := verdictOf(t, h)
-			want(t, got, verdict{report.GracefulCompleted, 0, report.Sheet{Received: 50, Started: 10, Acked: 10, HandedBack: 40}})
+			begin := time.Now()
+			if err := c.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took != 120*time.Millisecond {
+				t.Errorf("took %s, want what the cancel needed", took)
+			}
+			d := reportOf(t, c)
+			want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown},
+				verdict{report.GracefulCompleted, 0, report.Sheet{Received: 60, Started: 10, Acked: 10, HandedBack: 50}})
 			if len(s.ids) != 30 {
 				t.Errorf("%d calls, want the three rounds before the trigger", len(s.ids))
 			}
-			if ready, unacked := h.Broker.Depth("q"); ready != 9970 || unacked != 0 {
+			if ready, unacked := broker.Depth("q"); ready != 9970 || unacked != 0 {
 				t.Errorf("%d ready, %d unacked", ready, unacked)
 			}
 		})

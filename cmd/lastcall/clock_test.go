@@ -31,8 +31,8 @@ func onTime(t *testing.T, f func(t *testing.T, c *clock)) {
 	}
 }
 
-// clock notes what took too long. It allows for the machine being late: for twice the worst delay that a goroutine saw which
-// wants to run every millisecond.
+// clock notes what took too long. It allows for the machine being late: for twice the worst delay, since begin, of a goroutine
+// that wants to run every millisecond.
 type clock struct {
 	late          []string
 	noise         atomic.Int64
@@ -51,6 +51,9 @@ func (c *clock) listen() {
 		}
 	}
 }
+
+// begin makes the allowance count from now on.
+func (c *clock) begin() { c.noise.Store(0) }
 
 func (c *clock) allowance() time.Duration { return 2 * time.Duration(c.noise.Load()) }
 

@@ -86,6 +86,7 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	other := consume(b, queue)
 	other.await(t, count(20)) // what is ready beyond the prefetch
 	time.Sleep(time.Until(first.Add(450 * time.Millisecond)))
+	c.begin()
 	stop := l.signal(syscall.SIGTERM)
 	d := l.report()
 	out := l.lines("out")

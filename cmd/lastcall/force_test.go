@@ -106,6 +106,7 @@ func TestShown03_ChildThatIgnoresSIGTERM(t *testing.T) {
 		l := runs(t, configuration{queue: queue, total: 2 * time.Second, subscription: []string{`handler_timeout = "1h"`}, exec: []string{"sh", "-c",
 			`trap "" TERM; echo $$ > group; sleep 60 & sleep 60 & echo started; wait`}})
 		l.awaitStarted(1)
+		c.begin()
 		stop := l.signal(syscall.SIGTERM)
 		d := l.report()
 		compare(t, verdict{report.ForcedCompleted, 3, interrupted, []string{"SIGTERM graceful"}}, d)
@@ -140,6 +141,7 @@ func TestShown03_HandlerThatNeverReturns(t *testing.T) {
 		queue := b.Queue(rabbittest.Classic)
 		b.Publish(queue, "m1")
 		l := blocked(t, queue, 2*time.Second)
+		c.begin()
 		stop := l.signal(syscall.SIGTERM)
 		d := l.report()
 		compare(t, verdict{report.Incomplete, 3, abandoned, []string{"SIGTERM graceful"}}, d)
@@ -160,8 +162,10 @@ func TestShown04_SecondSignal(t *testing.T) {
 		b.Publish(queue, "m1")
 		l := runs(t, configuration{queue: queue, total: 30 * time.Second, exec: shell("exec sleep 60")})
 		l.awaitStarted(1)
+		c.begin()
 		first := l.signal(syscall.SIGTERM)
 		time.Sleep(time.Second) // the situation: one second into the drain
+		c.begin()
 		second := l.signal(syscall.SIGTERM)
 		d := l.report()
 		compare(t, verdict{report.ForcedCompleted, 3, interrupted, []string{"SIGTERM graceful", "SIGTERM force"}}, d)
@@ -194,6 +198,7 @@ func TestShown04_SecondSignalBeforeASilentBroker(t *testing.T) {
 		time.Sleep(time.Second) // the situation: one second into the drain
 		proxy.Set(faultproxy.ToServer, faultproxy.Discard)
 		proxy.Set(faultproxy.ToClient, faultproxy.Discard)
+		c.begin()
 		second := l.signal(syscall.SIGTERM)
 		d := l.report()
 		compare(t, verdict{report.Incomplete, 3, interrupted, []string{"SIGTERM graceful", "SIGTERM force"}}, d)
@@ -211,10 +216,12 @@ func TestShown04_ThirdSignal(t *testing.T) {
 		queue := b.Queue(rabbittest.Classic)
 		b.Publish(queue, "m1")
 		l := blocked(t, queue, 30*time.Second)
+		c.begin()
 		first := l.signal(syscall.SIGTERM)
 		time.Sleep(300 * time.Millisecond) // the same signal within 200 ms is a duplicate
 		l.signal(syscall.SIGTERM)
 		time.Sleep(300 * time.Millisecond)
+		c.begin()
 		third := l.signal(syscall.SIGTERM)
 		d := l.report()
 		compare(t, verdict{report.Incomplete, 3, abandoned, []string{"SIGTERM graceful", "SIGTERM force", "SIGTERM abandon"}}, d)
@@ -263,7 +270,7 @@ func TestShown05_ChildExitsZeroAfterSIGTERM(t *testing.T) {
 			queue := b.Queue(rabbittest.Classic)
 			b.Publish(queue, "m1")
 			l := runs(t, configuration{queue: queue, subscription: tc.subscription, exec: []string{"sh", "-c",
-				`trap "exit 0" TERM; echo $$ > group; sleep 60 & echo started; wait`}})
+				`trap "exit 0" TERM; echo $$ > group; (trap "" TERM; exec sleep 60) & echo started; wait`}})
 			l.awaitStarted(1)
 			l.signal(syscall.SIGTERM)
 			l.await(1, `"effect":"graceful"`)

@@ -90,6 +90,7 @@ func TestShown12_NobodyReads(t *testing.T) {
 						t.Fatalf("handled within %s: %v", patience, l.lines("out"))
 					}
 				}
+				c.begin()
 				stop := l.signal(syscall.SIGTERM)
 				d := l.report()
 				if d.Completion != report.GracefulCompleted || d.Deliveries.SinceStart.Acked != 3 {

@@ -136,6 +136,7 @@ func TestShown08_SignalDuringTheHandshake(t *testing.T) {
 		case <-l.over:
 			t.Fatal("it ended without dialling")
 		}
+		c.begin()
 		stop := l.signal(syscall.SIGTERM)
 		compare(t, verdict{report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGTERM graceful"}}, l.report())
 		noSecret(t, l)
