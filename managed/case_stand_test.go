@@ -1,8 +1,10 @@
 package managed_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -167,6 +169,11 @@ func (s *stand) end() report.ShutdownReport {
 	d := reportOf(s.t, s.Consumer)
 	if d.Success != (err == nil) {
 		s.t.Errorf("Run returned %v with completion %s", err, d.Completion)
+	}
+	if u, err := url.Parse(rabbittest.URL()); err != nil {
+		s.t.Error(err)
+	} else if u.User != nil && bytes.Contains(s.ReportJSON(), []byte(u.User.String())) {
+		s.t.Error("the report shows user and password of the broker's URL")
 	}
 	return d
 }

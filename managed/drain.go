@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lastcall-go/lastcall/deadline"
 	"github.com/lastcall-go/lastcall/report"
@@ -104,6 +105,17 @@ func (sub *subscription) interrupt(cause error) {
 // force waits for what the notice brings back; the force half of the subscription.
 func (sub *subscription) force(ctx context.Context) error {
 	sub.leave()
+	// Whoever still runs by then will hardly come back. Its stack is taken now, since that may take longer than what is left after
+	// the rights are revoked.
+	early := deadline.NewTimer(sub.untilStacks())
+	defer early.Stop()
+	select {
+	case <-sub.empty:
+		return nil
+	case <-early.C:
+		sub.consumer.stacks.take()
+	case <-ctx.Done():
+	}
 	select {
 	case <-sub.empty:
 		return nil
@@ -121,6 +133,16 @@ func (sub *subscription) force(ctx context.Context) error {
 		return &AbandonedError{Name: sub.Queue, Count: n}
 	}
 	return nil
+}
+
+// untilStacks is how long a handler that was told to come back has until its stack is taken: as long as a child has until it is
+// killed.
+func (sub *subscription) untilStacks() time.Duration {
+	f := sub.consumer.forcing.Load()
+	if f == nil {
+		return 0
+	}
+	return deadline.Until(deadline.KillAt(f.at, f.end))
 }
 
 // landed waits until every worker whose handler was not abandoned has settled and left; false if ctx ended before.

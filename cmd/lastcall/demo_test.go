@@ -35,7 +35,7 @@ func TestShown01_Demo(t *testing.T) {
 		if strings.Contains(l.stdout.String(), "\x1b") {
 			t.Error("there are escapes in what is no terminal")
 		}
-		c.within(2500*time.Millisecond, l.ended.Sub(begun), "the demo")
+		c.within(2*time.Second, 500*time.Millisecond, l.ended.Sub(begun), "the demo")
 	})
 }
 

@@ -113,12 +113,12 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 	if left := b.Drain(queue); len(left) > 0 {
 		t.Errorf("left in the queue: %v", left)
 	}
-	c.within(50*time.Millisecond, last.Sub(stop), "the hand-over")
+	c.within(0, 50*time.Millisecond, last.Sub(stop), "the hand-over")
 	info, err := os.Stat(filepath.Join(l.dir, "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.within(100*time.Millisecond, l.ended.Sub(info.ModTime()), "the end after the last handler")
+	c.within(0, 100*time.Millisecond, l.ended.Sub(info.ModTime()), "the end after the last handler")
 }
 
 func sorted(s []string) []string {

@@ -96,7 +96,7 @@ func TestShown12_NobodyReads(t *testing.T) {
 				if d.Completion != report.GracefulCompleted || d.Deliveries.SinceStart.Acked != 3 {
 					t.Errorf("%s, since the start %+v", d.Completion, d.Deliveries.SinceStart)
 				}
-				c.within(tc.limit+50*time.Millisecond, l.ended.Sub(stop), "the shutdown")
+				c.within(tc.limit, 50*time.Millisecond, l.ended.Sub(stop), "the shutdown")
 			})
 		})
 	}

@@ -140,7 +140,7 @@ func TestShown08_SignalDuringTheHandshake(t *testing.T) {
 		stop := l.signal(syscall.SIGTERM)
 		compare(t, verdict{report.GracefulCompleted, 0, report.Sheet{}, []string{"SIGTERM graceful"}}, l.report())
 		noSecret(t, l)
-		c.within(100*time.Millisecond, l.ended.Sub(stop), "the shutdown")
+		c.within(0, 100*time.Millisecond, l.ended.Sub(stop), "the shutdown")
 	})
 }
 
