@@ -135,7 +135,7 @@ func (c *Coordinator) budget(now time.Time) report.Budget {
 	b := report.Budget{
 		TotalUS: plan.Total().Microseconds(), ReserveUS: plan.Reserve().Microseconds(), ForceWindowUS: plan.ForceWindow().Microseconds(),
 		GracefulTUS: offset(in.Start, in.Graceful), CloseTUS: offset(in.Start, in.Close), DisposeTUS: offset(in.Start, in.Dispose),
-		HardTUS: offset(in.Start, in.Hard), ElapsedUS: offset(in.Start, now), OverrunUS: max(offset(in.Hard, now), 0),
+		HardTUS: offset(in.Start, in.Hard), ElapsedUS: offset(in.Start, now), OverrunUS: max(offset(in.Start, now)-offset(in.Start, in.Hard), 0),
 	}
 	if c.notice.used {
 		end := offset(in.Start, c.root.ForceEnd(c.notice.at))
