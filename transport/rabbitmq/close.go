@@ -10,14 +10,6 @@ import (
 	"github.com/lastcall-go/lastcall/transport"
 )
 
-// The quiet period that lets a quorum queue apply what it was sent: some times the round trip of the cancel, which went through
-// its log, or of the barrier if the broker has become slower since; within bounds.
-const (
-	quietFactor = 8
-	minQuiet    = 25 * time.Millisecond
-	maxQuiet    = 500 * time.Millisecond
-)
-
 // lostPatience bounds the close of a channel whose consumer the broker has cancelled.
 const lostPatience = 2 * time.Second
 
@@ -40,14 +32,12 @@ func (s *stream) Cancel() {
 
 // askCancel sends basic.cancel and waits for its answer. The caller has the turn.
 func (s *stream) askCancel() error {
-	settled, began := s.writer.settled.Load(), deadline.Now()
+	settled := s.writer.settled.Load()
 	if err := s.channel.Cancel(s.tag, false); err != nil {
 		return err
 	}
-	at := deadline.Now()
 	s.cancelTaken.Store(settled)
-	s.roundTrip.Store(int64(at.Sub(began)))
-	s.notes.add(note{transport.Observation{Kind: transport.ObservedCancelOK, At: at}, settled})
+	s.notes.add(note{transport.Observation{Kind: transport.ObservedCancelOK, At: deadline.Now()}, settled})
 	return nil
 }
 
@@ -119,53 +109,32 @@ func (s *stream) askClose() error {
 // secure does what the answer to the close needs to prove everything written, and notes what it will prove.
 func (s *stream) secure(ctx context.Context, written *tail) error {
 	s.provable.Store(written.settled)
-	if s.classic || written.before() <= s.applied() {
+	if s.classic || written.needed <= s.applied() {
 		return nil
 	}
 	if s.cancelAsked.CompareAndSwap(false, true) { // never with Ordered: its prefetch leaves no more than are taken anyway
 		return s.request(ctx, "cancel", s.askCancel)
 	}
-	// The answer to an earlier cancel may still come, and say more.
-	if err := s.takeTurn(ctx, "close"); err != nil {
-		return err
-	}
-	<-s.turn
-	if written.before() <= s.applied() {
-		return nil
-	}
-	return s.keepQuiet(ctx, written)
-}
-
-// applied is how many settlements a quorum queue is known to have applied.
-func (s *stream) applied() uint64 { return max(s.byWindow(), s.cancelTaken.Load()) }
-
-// keepQuiet waits until the broker has what was written, and then until the queue will have applied all but the last settlement
-// frames. Where that does not fit into ctx it says so and returns at once.
-func (s *stream) keepQuiet(ctx context.Context, written *tail) error {
-	cancelTook := time.Duration(s.roundTrip.Load())
-	quiet := quietAfter(cancelTook)
-	if at, ok := ctx.Deadline(); ok && deadline.Until(at) < quiet+2*cancelTook { // barrier, quiet, close
-		s.provable.Store(s.applied())
-		s.evidence(transport.ObservedUnproven, fmt.Sprintf("%d settlements", written.settled-s.applied()))
-		return nil
-	}
-	began := deadline.Now()
+	// The answer to an earlier cancel may still come. If it does not say enough, the broker must have all that was written before
+	// the log is asked.
 	if err := s.request(ctx, "barrier", func() error { return s.channel.Qos(int(s.prefetch), 0, false) }); err != nil {
 		return err
 	}
 	s.evidence(transport.ObservedBarrier, "")
-	quiet = quietAfter(max(cancelTook, deadline.Since(began)))
-	if err := deadline.Sleep(ctx, quiet); err != nil {
-		return err
+	if written.needed <= s.applied() {
+		return nil
 	}
-	s.evidence(transport.ObservedQuiet, quiet.String())
+	if s.passLog(ctx) {
+		s.evidence(transport.ObservedBarrier, "through the queue's log")
+	} else {
+		s.provable.Store(s.applied())
+		s.evidence(transport.ObservedUnproven, fmt.Sprintf("%d settlements", written.settled-s.applied()))
+	}
 	return nil
 }
 
-// quietAfter is how long to keep quiet for a queue whose answers take so long.
-func quietAfter(roundTrip time.Duration) time.Duration {
-	return min(max(minQuiet, quietFactor*roundTrip), maxQuiet)
-}
+// applied is how many settlements a quorum queue is known to have applied: a delivery comes, and a cancel is answered, after that.
+func (s *stream) applied() uint64 { return max(s.byWindow(), s.cancelTaken.Load()) }
 
 // evidence passes an observation of now to life.
 func (s *stream) evidence(kind transport.ObservationKind, detail string) {

@@ -90,12 +90,13 @@ func TestDeliveriesBetweenCancelAndItsAnswer(t *testing.T) {
 	if err := r.stream.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	if r.proven != prefetch+20 {
-		t.Errorf("%d settlements are proven", r.proven)
+	// What was handed back is more than the broker passes on at once, but the close gives back what is dropped.
+	if r.proven != prefetch+20 || slices.Contains(r.kinds(), transport.ObservedBarrier) {
+		t.Errorf("%d settlements are proven, observed %v", r.proven, r.kinds())
 	}
 }
 
-// Where the quiet period does not fit, the close says so, and proves no more than it knows.
+// Where asking the log does not fit, the close says so, and proves no more than it knows.
 func TestCloseSaysWhatItCannotProve(t *testing.T) {
 	noLeaks(t)
 	const n, prefetch = 300, 200
@@ -108,11 +109,11 @@ func TestCloseSaysWhatItCannotProve(t *testing.T) {
 	r.awaitDeliveries(t, prefetch)
 	r.settle(transport.Ack, descending(100, 1)...)
 	r.awaitDeliveries(t, n)
-	rig.proxy.SetLatency(faultproxy.ToServer, 150*time.Millisecond) // so that a cancel takes long, and with it the quiet period
 	r.stream.Cancel()
 	r.awaitObserved(t, transport.ObservedCancelOK)
+	rig.proxy.SetLatency(faultproxy.ToServer, 200*time.Millisecond)
 	r.settle(transport.Ack, descending(n, 102)...)
-	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 	defer cancel()
 	if err := r.stream.Close(ctx); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@
 // delivery that the prefetch would not have allowed without it. On a quorum queue the broker keeps back what exceeds 32
 // settlement frames not yet applied, and drops it when the channel closes. So [transport.Stream] Close counts frames: up to 32
 // need nothing; more, and the consumer is cancelled after the last of them, which goes through the queue's log; more after a
-// cancel that came earlier, and the close waits for a quiet period first or says that it could not prove them. A queue that was
-// only declared passively may be a quorum queue and is closed like one.
+// cancel that came earlier, and a consumer that takes nothing comes and goes on another channel, which goes through the log too.
+// Where that does not fit into the time, the close says that it could not prove them. A queue that was only declared passively may
+// be a quorum queue and is closed like one.
 package rabbitmq

@@ -205,7 +205,7 @@ func TestALostConsumerIsNotCancelledAgain(t *testing.T) {
 	r.awaitWritten(t, n-1)
 	a.delete(t, q)
 	r.awaitEnd(t)
-	if kinds := r.kinds(); slices.Contains(kinds, transport.ObservedCancelWritten) || !slices.Contains(kinds, transport.ObservedQuiet) {
+	if kinds := r.kinds(); slices.Contains(kinds, transport.ObservedCancelWritten) || !slices.Contains(kinds, transport.ObservedBarrier) {
 		t.Errorf("observed %v", kinds)
 	}
 }

@@ -31,7 +31,6 @@ type stream struct {
 
 	cancelAsked atomic.Bool   // by us, or the broker did it unasked
 	cancelTaken atomic.Uint64 // settlements that were written before a cancel that was answered
-	roundTrip   atomic.Int64  // how long its answer took, ns; 0 before
 	closing     chan struct{} // one slot: one Close at a time
 	provable    atomic.Uint64 // what close-ok will prove
 	closeAsked  atomic.Bool

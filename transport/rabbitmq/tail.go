@@ -1,5 +1,7 @@
 package rabbitmq
 
+import "github.com/lastcall-go/lastcall/transport"
+
 // maxUnapplied is how many settlement frames RabbitMQ passes on to a quorum queue before the first of them is applied; what
 // comes on top it keeps, and drops when the channel closes (quorum_commands_soft_limit).
 const maxUnapplied = 32
@@ -7,26 +9,25 @@ const maxUnapplied = 32
 // tail remembers the last frames written.
 type tail struct {
 	settled uint64 // settlements
-	frames  uint64
-	ring    [maxUnapplied + 1]uint64 // settlements after a frame, by frame number
+	// needed is how many settlements must be applied for the close of the channel to lose none: those before the last maxUnapplied
+	// frames up to an ack or reject. A requeue that is dropped comes to the same, for the close gives the delivery back.
+	needed uint64
+
+	frames uint64
+	ring   [maxUnapplied + 1]uint64 // settlements after a frame, by frame number
 }
 
-// add notes frames for so many settlements; the last frame may stand for several.
-func (t *tail) add(frames, settlements int) {
-	for i := range frames {
+// add notes frames for so many settlements in their order; the last frame may stand for several.
+func (t *tail) add(frames int, order []*transport.Settlement) {
+	for i, x := range order[:frames] {
 		t.settled++
 		if i == frames-1 {
-			t.settled += uint64(settlements - frames)
+			t.settled += uint64(len(order) - frames)
 		}
 		t.frames++
 		t.ring[t.frames%uint64(len(t.ring))] = t.settled
+		if x.Verb != transport.Requeue && t.frames > maxUnapplied {
+			t.needed = t.ring[(t.frames-maxUnapplied)%uint64(len(t.ring))]
+		}
 	}
-}
-
-// before returns the settlements before the last maxUnapplied frames: what must be applied for those to be taken.
-func (t *tail) before() uint64 {
-	if t.frames <= maxUnapplied {
-		return 0
-	}
-	return t.ring[(t.frames-maxUnapplied)%uint64(len(t.ring))]
 }

@@ -111,7 +111,7 @@ func (w *writer) pass() {
 		return
 	}
 	at := deadline.Now()
-	w.tail.add(len(w.frames)/settlementSize, len(w.order))
+	w.tail.add(len(w.frames)/settlementSize, w.order)
 	w.settled.Store(w.tail.settled)
 	s.sink.Written(w.order, at)
 }
