@@ -44,7 +44,7 @@ more time than the platform grants.
 			if err != nil {
 				return &exitError{exitConfiguration, fmt.Errorf("%s: %w", flags.file, err)}
 			}
-			if err := print(cmd.OutOrStdout(), report.RedactLines(text, maxErrorText)); err != nil {
+			if err := writeOut(cmd.OutOrStdout(), report.RedactLines(text, maxErrorText)); err != nil {
 				return err
 			}
 			warnings, errors := 0, 0
@@ -61,9 +61,9 @@ more time than the platform grants.
 			case errors > 0:
 				return &exitError{code: exitConfiguration}
 			case warnings > 0:
-				return print(cmd.OutOrStdout(), flags.file+": valid, with warnings\n")
+				return writeOut(cmd.OutOrStdout(), flags.file+": valid, with warnings\n")
 			}
-			return print(cmd.OutOrStdout(), flags.file+": valid\n")
+			return writeOut(cmd.OutOrStdout(), flags.file+": valid\n")
 		},
 	}
 	flags.add(cmd)

@@ -97,6 +97,14 @@ func (c *clock) within(budget, slack, took time.Duration, what string) {
 	}
 }
 
+// missed notes, if it has happened, what happens to those who are too slow, and returns whether it has.
+func (c *clock) missed(happened bool, what string) bool {
+	if happened {
+		c.late = append(c.late, what)
+	}
+	return happened
+}
+
 // at notes an instant that is before the one that was planned, or more than slack after it.
 func (c *clock) at(planned, was, slack time.Duration, what string) {
 	if stretched := c.stretch(slack); was < planned || was > planned+stretched {

@@ -100,7 +100,7 @@ func demo(p process, out, diagnostics io.Writer, stuck, asJSON bool) error {
 		fmt.Fprintln(diagnostics) // between the log and the report
 		text = report.Text(&d, textOptions(os.Stdout))
 	}
-	if err := print(out, text); err != nil {
+	if err := writeOut(out, text); err != nil {
 		return err
 	}
 	return ended(c)

@@ -67,9 +67,7 @@ func TestShown01_DemoJSON(t *testing.T) {
 		if d.Completion != report.Incomplete || in.Abandoned != 1 {
 			t.Errorf("%s, in the shutdown %+v", d.Completion, in)
 		}
-		if in.Unresolved != 0 { // on a machine that is too busy the close comes too late for proof
-			c.late = append(c.late, "the close")
-		}
+		c.missed(in.Unresolved > 0, "the close came too late for proof")
 		if text := l.stderr.text(); text != "" {
 			t.Errorf("stderr: %s", text)
 		}

@@ -95,9 +95,7 @@ func workInHand(t *testing.T, c *clock, b *rabbittest.Broker, kind rabbittest.Ki
 		t.Errorf("%s, exit code %d, findings %+v", d.Completion, d.ExitCode, d.Findings)
 	}
 	at := d.Deliveries.AtTrigger
-	if at.Started != 4 || at.Buffered == 0 { // between two handlers, or with all of them done
-		c.late = append(c.late, fmt.Sprintf("the signal, at the trigger %+v", at))
-	}
+	c.missed(at.Started != 4 || at.Buffered == 0, fmt.Sprintf("the signal found %+v", at)) // between two handlers, or after all
 	begun := at.Started + at.Settling
 	want := report.Sheet{Received: begun + at.Buffered, Started: begun, Acked: begun, HandedBack: at.Buffered, Conserved: true}
 	if diff := cmp.Diff(want, in); diff != "" {

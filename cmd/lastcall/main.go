@@ -156,13 +156,13 @@ func versionCommand(p process) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.release()
-			return print(cmd.OutOrStdout(), "lastcall "+managed.Version()+"\n")
+			return writeOut(cmd.OutOrStdout(), "lastcall "+managed.Version()+"\n")
 		},
 	}
 }
 
-// print writes what a command was asked for.
-func print(w io.Writer, text string) error {
+// writeOut writes what a command was asked for.
+func writeOut(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return &exitError{exitOutput, fmt.Errorf("lastcall: %w", err)}
 	}

@@ -48,7 +48,7 @@ Exits 65 for what is no shutdown report and 66 for what cannot be read.
 			if err := report.VerifyDigest(raw); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "lastcall: warning: %s, in %s\n", report.Redact(err.Error()), report.Redact(name))
 			}
-			return print(cmd.OutOrStdout(), report.Text(d, textOptions(os.Stdout)))
+			return writeOut(cmd.OutOrStdout(), report.Text(d, textOptions(os.Stdout)))
 		},
 	})
 	return cmd
