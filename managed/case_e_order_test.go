@@ -41,7 +41,7 @@ func TestCase_E01_CloseWaitsForHandlers(t *testing.T) {
 		length := func() time.Duration { // up to what leaves 3 of the 4 seconds
 			mu.Lock()
 			defer mu.Unlock()
-			return time.Duration(rng.Int64N(int64(time.Second)))
+			return 50*time.Millisecond + time.Duration(rng.Int64N(int64(950*time.Millisecond)))
 		}
 		b := rabbittest.New(t)
 		queue := b.Queue(rabbittest.Classic)
@@ -252,6 +252,10 @@ func (s tapSink) Observe(o transport.Observation) {
 	if o.Kind == transport.ObservedCancelWritten || o.Kind == transport.ObservedCancelOK {
 		s.tap.note(string(o.Kind))
 	}
+	if o.Kind == transport.ObservedCancelWritten && s.tap.submitting > 0 {
+		go s.Sink.Observe(o) // in rabbitmq it is not the writer that says so
+		return
+	}
 	s.Sink.Observe(o)
 }
 
@@ -363,6 +367,25 @@ func TestCase_E03_HandBackFollowsTheCancel(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Nor is a hand-back overtaken by the close, if the last handler ends while it is being made.
+func TestCase_E03_TheCloseFollowsTheHandBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &tap{Transport: memoryWith(t, "q", 4), submitting: 5 * time.Millisecond, delivered: make(map[string]int)}
+		c := newConsumer(t, managed.Config{Transport: p, Subscriptions: []managed.Subscription{
+			{Queue: "q", Prefetch: 4, Handler: takesFromStop(func() time.Duration { return 0 })}}})
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := c.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d := reportOf(t, c)
+		want(t, verdict{d.Completion, d.ExitCode, d.Deliveries.InShutdown},
+			verdict{report.GracefulCompleted, 0, report.Sheet{Received: 4, Started: 1, Acked: 1, HandedBack: 3}})
 	})
 }
 

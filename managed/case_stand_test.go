@@ -265,6 +265,13 @@ func (s *stand) agrees(d report.ShutdownReport, queue string, published []string
 	}
 }
 
+// startedOnly is s without what was never started: a settlement that leaves just before the cancel lets one more come.
+func startedOnly(s report.Sheet) report.Sheet {
+	s.Received -= s.HandedBack + s.Released
+	s.HandedBack, s.Released = 0, 0
+	return s
+}
+
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
 func sheetOf(d report.ShutdownReport, queue string) report.Subscription {

@@ -200,8 +200,8 @@ func (s *stream) cancelWritten() {
 	s.handBack = true
 	s.sub.mu.Unlock()
 	if first {
-		close(s.cancelled)
 		s.sub.sweep()
+		close(s.cancelled) // only now: the drain may end with it, and the close must not overtake what was swept
 	}
 }
 
